@@ -168,7 +168,8 @@ function statsJson({ days, hours, prices, inputs }: ServiceStats): Record<string
         : {
             evidence: round(inputs.evidence, 1),
             buyers: inputs.buyers,
-            success_rate: round(inputs.successRate, 4),
+            // Rounded down. The database keeps it to seven digits, so that 0.983 comes as 0.98299998.
+            success_rate: Math.floor(inputs.successRate * 10_000 + 0.001) / 10_000,
             latency_ms: inputs.latencyUs === null ? null : inputs.latencyUs / 1_000,
             computed_at: inputs.computedAt.toISOString(),
           },
@@ -209,7 +210,8 @@ function classesJson(of: readonly Classes[]) {
     caller_errors: callerErrors,
     caller_left: callerLeft,
     unavailable,
-    success_rate: succeeded + failed === 0 ? null : round(succeeded / (succeeded + failed), 4),
+    // Rounded down: 1 only if all succeeded.
+    success_rate: succeeded + failed === 0 ? null : Math.floor((succeeded / (succeeded + failed)) * 10_000) / 10_000,
   };
 }
 

@@ -63,17 +63,17 @@ describe("an operator's day in the console", () => {
       await route.fetch();
       return route.abort();
     });
-    await page.getByRole('button', { name: 'Credit' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Credit', exact: true }).click();
+    await page.getByRole('button', { name: 'Add money' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByText('Must be an amount in US dollars').waitFor();
     await page.getByLabel('Amount in US dollars').fill('5');
-    await page.getByRole('button', { name: 'Credit $5.00' }).click();
+    await page.getByRole('button', { name: 'Add $5.00' }).click();
     await page.getByText('Nobody knows yet').waitFor();
     // Somebody who gives up and comes back finds the same payment.
     await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'Credit' }).click();
+    await page.getByRole('button', { name: 'Add money' }).click();
     await page.getByText('The outcome of this payment is not known').waitFor();
-    await page.getByRole('button', { name: 'Credit $5.00' }).click();
+    await page.getByRole('button', { name: 'Add $5.00' }).click();
     await page.getByText('nothing moved again').waitFor();
     expect(references).toHaveLength(2);
     expect(new Set(references).size).toBe(1);
@@ -98,7 +98,7 @@ describe("an operator's day in the console", () => {
     const visit = await signedIn(`/console/accounts/${buyer.account_id}`);
     const { page } = visit;
     await page.getByRole('button', { name: 'Suspend' }).click();
-    await page.getByText('gets 403 from its next request on').waitFor();
+    await page.getByText('is refused from its next request on').waitFor();
     expect(await visit.findings()).toEqual([]);
     await page.getByLabel('Reason').fill('Your last invoice is unpaid.');
     await page.getByRole('button', { name: 'Suspend account' }).click();
@@ -120,14 +120,14 @@ describe("an operator's day in the console", () => {
     await page.getByRole('cell', { name: '120', exact: true }).waitFor();
 
     // More than there is: nothing is taken, and the dialog says how much could be.
-    await page.getByRole('button', { name: 'Debit' }).click();
+    await page.getByRole('button', { name: 'Take out money' }).click();
     await page.getByLabel('Amount in US dollars').fill('500');
     await page.getByLabel('Reason').fill(`Paid twice ${XSS}`);
-    await page.getByRole('button', { name: 'Debit $500.00' }).click();
+    await page.getByRole('button', { name: 'Take out $500.00' }).click();
     await page.getByText('Nothing was taken').waitFor();
     await page.getByLabel('Amount in US dollars').fill('0.5');
-    await page.getByRole('button', { name: 'Debit $0.50' }).click();
-    await page.getByText('$0.50 was debited').waitFor();
+    await page.getByRole('button', { name: 'Take out $0.50' }).click();
+    await page.getByText('$0.50 was taken out').waitFor();
     // The browser itself logs the 400 and the 409.
     expect(visit.complaints.every((line) => /400|409/.test(line))).toBe(true);
     visit.complaints.length = 0;
@@ -175,7 +175,7 @@ describe("an operator's day in the console", () => {
     await page.getByText('Its price was charged').waitFor();
     const another = await signedIn(`/console/calls/${id}`);
     for (const { page: of } of [visit, another]) {
-      await of.getByRole('button', { name: 'Give it back' }).click();
+      await of.getByRole('button', { name: 'Refund this call' }).click();
       await of.getByLabel('Reference').waitFor();
       expect(await of.getByLabel('Reference').inputValue()).toBe(`call ${id}`);
       expect(await of.getByLabel('Amount in US dollars').inputValue()).toBe('0.25');
@@ -183,11 +183,11 @@ describe("an operator's day in the console", () => {
     }
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-give-back');
-    await page.getByRole('button', { name: 'Give back $0.25' }).click();
+    await page.getByRole('button', { name: 'Refund $0.25' }).click();
     await page.getByText('$0.25 was given back.').waitFor();
     await page.getByText('All of it was given back.').waitFor();
     // A colleague had the same page open.
-    await another.page.getByRole('button', { name: 'Give back $0.25' }).click();
+    await another.page.getByRole('button', { name: 'Refund $0.25' }).click();
     await another.page.getByText('nothing moved again').waitFor();
     expect((await web.market.balance(buyer)).balance).toBe(balance + 0.25);
     await page.getByRole('cell', { name: `It answered nonsense ${XSS}` }).waitFor();

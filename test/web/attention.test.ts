@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { attention } from '../../web/src/console/admin/attention.ts';
 
 const NOW = Date.parse('2026-11-22T12:00:00Z');
-const sums = { calls: 0, free_calls: 0, succeeded: 0, charged: 0, fees: 0 };
+const sums = { calls: 0, free_calls: 0, succeeded: 0, charged: 0, refunded: 0, fees: 0 };
 const good = {
   accounts: { active: 1, suspended: 0, closed: 0 },
   keys: { active: 1, revoked: 0 },

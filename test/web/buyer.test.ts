@@ -110,7 +110,7 @@ describe('the console of a buyer', () => {
     await visit.shot('buyer-new');
     expect(await visit.findings()).toEqual([]);
     await page.getByRole('link', { name: 'How to add money' }).click();
-    await page.getByText('Ask the operator of this gateway').waitFor();
+    await page.getByText('Ask the operator of this marketplace').waitFor();
     await page.getByText(key.account_id).waitFor();
     await visit.shot('buyer-money-new');
 
@@ -312,6 +312,24 @@ describe('the console of a buyer', () => {
     }
     await visit.shot('buyer-refused');
     expect(await visit.findings()).toEqual([]);
+
+    // What was added, less what was spent, with what came back of it, is the balance on every page.
+    const [charged] = (await web.market.records(key)).filter(({ amount }) => amount > 0);
+    await web.market.json(`/api/v1/usage/${charged?.usage_id}/refund`, {
+      key: web.market.provider,
+      method: 'POST',
+      body: { amount: 0.003, reason: 'wrong answer', reference: 'figures' },
+    });
+    await goTo('Money');
+    await page.getByText('Reference: figures').waitFor();
+    await expectFigures('$0.008', '$0.00', '$0.04', '$0.008');
+    for (const name of ['Overview', 'Calls']) {
+      await goTo(name);
+      await page.getByText('$0.003 of it came back').first().waitFor();
+    }
+    expect(await web.market.json('/api/v1/admin/stats', { key: web.market.admin })).toMatchObject({
+      calls: { today: { refunded: 0.003 } },
+    });
     expect(visit.complaints).toEqual([]);
     await visit.close();
   });
@@ -320,9 +338,9 @@ describe('the console of a buyer', () => {
     const key = await web.market.buyer(1);
     const visit = await web.visit('/console/keys', { key: textOf(key) });
     const { page } = visit;
-    await page.getByRole('button', { name: 'Create a key' }).click();
+    await page.getByRole('button', { name: 'New key without a budget' }).click();
     expect(await visit.findings()).toEqual([]);
-    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByRole('button', { name: 'Make the key' }).click();
     const text = await shownKey(visit);
     await page.getByRole('button', { name: 'I have kept it' }).click();
     const [keyId = '', secret = ''] = text.split(':');
@@ -375,8 +393,8 @@ describe('the console of a buyer', () => {
     const root = await web.market.buyer(1);
     const visit = await web.visit('/console/keys', { key: textOf(root) });
     const { page } = visit;
-    await page.getByRole('button', { name: 'New key for an agent' }).click();
-    const form = page.getByRole('dialog', { name: 'New key for an agent' });
+    await page.getByRole('button', { name: 'New key with a budget' }).click();
+    const form = page.getByRole('dialog', { name: 'New key with a budget' });
     await form.getByLabel('Label').fill('research agent');
     await form.getByLabel('Budget in US dollars').fill('0,5');
     await form.getByText('a point in place of the comma').waitFor();
@@ -432,11 +450,11 @@ describe('the console of a buyer', () => {
     await rowOf(own, 'helper').waitFor();
     expect(await own.page.locator('.key-row').count()).toBe(3);
     await rowOf(own, 'reader').getByText('The keys above it change it').waitFor();
-    expect(await own.page.getByRole('button', { name: 'Create a key' }).count()).toBe(0);
+    expect(await own.page.getByRole('button', { name: 'New key without a budget' }).count()).toBe(0);
     await own.shot('keys-child-phone');
     expect(await own.findings()).toEqual([]);
     expect(await own.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
-    await own.page.getByRole('button', { name: 'New key for an agent' }).click();
+    await own.page.getByRole('button', { name: 'New key with a budget' }).click();
     await own.page.getByText('More limits').click();
     await own.shot('keys-agent-phone');
     expect(await own.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);

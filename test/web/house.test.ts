@@ -107,11 +107,11 @@ it('the console is in English for visitors from a page in another language, incl
 it('a toast is shown above a dialog', async () => {
   const visit = await visited('/console/keys', keyOf(admin));
   const { page } = visit;
-  await page.getByRole('button', { name: 'Create a key' }).first().click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+  await page.getByRole('button', { name: 'New key without a budget' }).first().click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Make the key' }).click();
   await page.getByRole('button', { name: 'I have kept it' }).click();
   await page.getByText('The key is made.').waitFor();
-  await page.getByRole('button', { name: 'Create a key' }).first().click();
+  await page.getByRole('button', { name: 'New key without a budget' }).first().click();
   await page.getByRole('dialog').waitFor();
   // What is in the top layer last is above what was there before, and only a popover can be there beside a dialog.
   const isOnTop = await page.getByText('The key is made.').evaluate((toast) => toast.matches(':popover-open *'));
@@ -184,9 +184,9 @@ describe('while something is loading', () => {
     await page.getByRole('link', { name: 'Keys', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor();
     await page.locator('.skeleton-row').first().waitFor();
-    expect(await page.getByRole('button', { name: 'Create a key' }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'New key without a budget' }).count()).toBe(0);
     file();
-    await page.getByRole('button', { name: 'Create a key' }).waitFor();
+    await page.getByRole('button', { name: 'New key without a budget' }).waitFor();
     await page.locator('.skeleton-row').first().waitFor();
     await page.locator('.loading-bar').waitFor();
     answer();

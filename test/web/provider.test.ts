@@ -224,7 +224,7 @@ describe('a provider in a browser', () => {
     await web.market.request(`/api/v1/services/${id}`, { key: provider, method: 'DELETE' });
   });
 
-  it('saves a listing as a draft, which no search finds until it is made active', async () => {
+  it('saves a listing as a draft, which no search finds until it is listed', async () => {
     const visit = await visitAs('/console/services/new');
     const { page } = visit;
     await page.getByLabel('Name').fill('Draft of a service');
@@ -232,11 +232,11 @@ describe('a provider in a browser', () => {
     await page.getByLabel('Price in US dollars').fill('0');
     await page.getByLabel('Endpoint').fill(`${service.url}/v1`);
     await page.getByRole('button', { name: 'Save as a draft' }).click();
-    await page.getByText('Paused', { exact: true }).waitFor();
+    await page.getByText('Not listed', { exact: true }).waitFor();
     const isFound = async (): Promise<boolean> =>
       (await web.market.request(`/api/v1/discover/${serviceId(visit)}`)).status === 200;
     expect(await isFound()).toBe(false);
-    await page.getByRole('button', { name: 'Make it active' }).click();
+    await page.getByRole('button', { name: 'List it' }).click();
     await page.getByText('Active', { exact: true }).waitFor();
     expect(await isFound()).toBe(true);
     await web.market.request(`/api/v1/services/${serviceId(visit)}`, { key: provider, method: 'DELETE' });
@@ -522,8 +522,8 @@ describe('a provider in a browser', () => {
       .first()
       .click();
     await page.waitForURL(`**/console/calls/${call?.usage_id}`);
-    await page.getByRole('button', { name: 'Give it back' }).click();
-    await page.getByRole('button', { name: /^Give back \$/ }).click();
+    await page.getByRole('button', { name: 'Refund this call' }).click();
+    await page.getByRole('button', { name: /^Refund \$/ }).click();
     await page.getByText('Say why: the buyer and the provider read it.').waitFor();
     await page.getByLabel('Amount in US dollars').fill('9');
     await page.getByText('Must be at most $0.002').waitFor();
@@ -532,7 +532,7 @@ describe('a provider in a browser', () => {
     await page.getByText('out of your earnings').last().waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-give-back');
-    await page.getByRole('button', { name: 'Give back $0.0005' }).click();
+    await page.getByRole('button', { name: 'Refund $0.0005' }).click();
     await page.getByText('$0.0005 was given back.').waitFor();
     await page.getByText('Given back in part').waitFor();
     await page.getByText('$0.0015 is left of it.').waitFor();
@@ -556,13 +556,13 @@ describe('a provider in a browser', () => {
     const operator = await web.visit(`/console/calls/${call?.usage_id}`, {
       key: `${market.admin.key_id}:${market.admin.secret}`,
     });
-    await operator.page.getByRole('button', { name: 'Give it back' }).click();
+    await operator.page.getByRole('button', { name: 'Refund this call' }).click();
     expect(await operator.page.getByLabel('Reference').inputValue()).toBe(`call ${call?.usage_id} no. 2`);
     await operator.page.getByLabel('Reason').fill('The rest, too');
     await operator.page.getByText(/^The platform pays \$0\.00/).waitFor();
     expect(await operator.findings()).toEqual([]);
     await operator.shot('admin-platform-pays');
-    await operator.page.getByRole('button', { name: 'Give back $0.0015' }).click();
+    await operator.page.getByRole('button', { name: 'Refund $0.0015' }).click();
     await operator.page.getByText(/\$0\.0015 was given back\. The platform pays \$0\.00/).waitFor();
     expect(operator.complaints).toEqual([]);
     await operator.close();
@@ -631,9 +631,9 @@ describe('a provider in a browser', () => {
     const status = async (): Promise<number> => (await web.market.request(`/api/v1/discover/${id}`)).status;
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Pause service' }).click();
-    await page.getByText('Paused', { exact: true }).waitFor();
+    await page.getByText('Not listed', { exact: true }).waitFor();
     expect(await status()).toBe(404);
-    await page.getByRole('button', { name: 'Make it active' }).click();
+    await page.getByRole('button', { name: 'List it' }).click();
     await page.getByText('Active', { exact: true }).waitFor();
     expect(await status()).toBe(200);
     await page.getByRole('button', { name: 'New signing secret' }).click();

@@ -386,8 +386,8 @@ describe('somebody who has signed in', () => {
     const question = page.getByRole('dialog', { name: 'Sign out and lose the account?' });
     await question.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('link', { name: 'Make a key' }).click();
-    await page.getByRole('button', { name: 'Create a key' }).click();
-    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByRole('button', { name: 'New key without a budget' }).click();
+    await page.getByRole('button', { name: 'Make the key' }).click();
     await page.getByText('The key of this account was shown once.').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'I have kept it' }).click();
     await page.getByText('The key of this account was shown once.').waitFor({ state: 'detached' });

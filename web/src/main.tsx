@@ -33,7 +33,7 @@ async function start(): Promise<void> {
     root.textContent = '';
     render(app, root);
   } else hydrate(app, root);
-  await resume();
+  await resume().finally(() => delete document.documentElement.dataset.known);
 }
 
 reloadWhenReplaced();

@@ -58,6 +58,7 @@ export const wasEnded = signal(false);
 /** A client with the key of this tab, or without one. */
 export const api = computed<Api>(() => session.value?.api ?? anonymous);
 
+const PARTS = 'A key has two parts: acf_… and sk_…, joined by a colon.';
 const KEY_PATTERN = /^acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$/;
 
 /**
@@ -67,7 +68,9 @@ const KEY_PATTERN = /^acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$/;
 export async function signIn(key: string, remember: boolean): Promise<Session> {
   const text = key.trim().replace(/^Bearer\s+/i, '');
   if (!KEY_PATTERN.test(text)) {
-    throw new ApiFailure('malformed', 'A key has two parts: acf_… and sk_…, joined by a colon.', 0, null);
+    const isCut = /^acf_\w*:sk_\w*$/.test(text);
+    const fault = isCut ? 'This key is not whole: a part of it is missing, or too much.' : PARTS;
+    throw new ApiFailure('malformed', fault, 0, null);
   }
   const signedIn = remember && canKeep() ? await entered(text) : await tried(text, remember);
   takeOver(signedIn);

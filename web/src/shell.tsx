@@ -60,7 +60,7 @@ function Header() {
         </nav>
         <span class="header-end">
           {session.value === null ? (
-            <a key="nobody" class="button button-small" href={href('/console')}>
+            <a key="nobody" class="button button-small header-sign-in" href={href('/console')}>
               {t('nav.signIn')}
             </a>
           ) : (

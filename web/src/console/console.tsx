@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
 import { useAddress } from '../address.tsx';
 import { ApiFailure } from '../api/client.ts';
-import { Button, Card, Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
+import { Button, Card, Empty, FailureNote, LinkButton, Note, useChosenInView } from '../design/index.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { resume, resumed, session, unanswered } from '../session.ts';
@@ -114,7 +114,7 @@ function Frame() {
   return (
     <div class="page console">
       <aside class="console-side">
-        <Sections sections={sections} current={section?.path ?? null} />
+        <Sections sections={sections} current={section?.marks ?? section?.path ?? null} />
         <Who />
       </aside>
       <div class="console-main">
@@ -160,13 +160,8 @@ function Selling() {
 }
 
 function Sections({ sections, current }: { readonly sections: readonly Section[]; readonly current: string | null }) {
-  const list = useRef<HTMLUListElement>(null);
+  const list = useChosenInView<HTMLUListElement>(current);
   const shown = sections.filter(({ isHidden }) => !isHidden);
-  // On a phone the list is wider than the screen: the present section must be visible.
-  useEffect(() => {
-    const link = list.current?.querySelector<HTMLElement>('[aria-current]');
-    if (list.current !== null && link) list.current.scrollLeft = link.offsetLeft - list.current.clientWidth / 3;
-  }, [current]);
   return (
     <nav aria-label="Console">
       <ul class="console-nav" ref={list}>

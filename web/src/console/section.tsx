@@ -12,6 +12,8 @@ export type Section = {
   readonly page: Lazy<object>;
   /** Not in the navigation, because other pages link to it. */
   readonly isHidden?: true;
+  /** The path of the section that the navigation marks instead. */
+  readonly marks?: string;
 };
 
 /** @param shape the placeholder until the file of the page has loaded */

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { Badge, Button, Check, Dialog, FailureNote } from '../design/index.ts';
 import { isRemembered, type Other, others, remember, session, switchTo } from '../session.ts';
-import { shortId } from './shared/cells.tsx';
+import { Id, shortId } from './shared/cells.tsx';
 import { NewAccount, WithKey } from './sign-in.tsx';
 import { SignOut } from './unkept-note.tsx';
 
@@ -29,7 +29,9 @@ export function Who() {
       </summary>
       <div class="who-body">
         {me.label !== undefined && <span class="break">{me.label}</span>}
-        <code class="faint break">{me.key_id}</code>
+        <span class="faint">
+          Key <Id id={me.key_id} />
+        </span>
         {now.id === null ? (
           <Check
             label="Keep the key on a reload of this tab"

@@ -32,7 +32,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
   const axisTime = new Intl.DateTimeFormat(
     language,
     unit === 'second'
-      ? { hour: 'numeric', minute: '2-digit', second: '2-digit' }
+      ? { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }
       : { month: 'short', day: 'numeric', timeZone: 'UTC' },
   );
   const axisHour = new Intl.DateTimeFormat(language, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });

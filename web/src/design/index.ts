@@ -7,6 +7,7 @@ export { Card } from './card.tsx';
 export { Code, CopyButton } from './code.tsx';
 export { ConfirmDialog, Dialog } from './dialog.tsx';
 export { Check, Field, Select, TextArea, TextInput } from './field.tsx';
+export { useChosenInView } from './in-view.ts';
 export { begin, ProgressBar } from './progress.tsx';
 export type { Series } from './series.ts';
 export { type Shape, Skeleton, SkeletonCard, SkeletonPage, SkeletonRows, SkeletonStats } from './skeleton.tsx';

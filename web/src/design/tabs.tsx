@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
+import { useChosenInView } from './in-view.ts';
 
 /** One of several views of the same thing. Arrow keys move between tabs, as in the ARIA pattern. */
 export function Tabs({
@@ -16,6 +17,7 @@ export function Tabs({
   readonly children: ComponentChildren;
 }) {
   const base = useId();
+  const list = useChosenInView<HTMLDivElement>(chosen);
   const move = (event: KeyboardEvent): void => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
@@ -28,7 +30,7 @@ export function Tabs({
   };
   return (
     <div class="stack">
-      <div class="tabs" role="tablist" aria-label={label} onKeyDown={move}>
+      <div class="tabs" ref={list} role="tablist" aria-label={label} onKeyDown={move}>
         {tabs.map(([id, text]) => (
           <button
             key={id}

@@ -35,9 +35,9 @@ export const count = (value: number, language: string): string => formatter(lang
 export const decimal = (value: number, language: string): string =>
   formatter(language, 'decimal', { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(value);
 
-/** A share from 0 to 1 → `98.3%`. */
+/** A share from 0 to 1 → `98.3%`. Rounded down: `100%` only if it is all. */
 export const percent = (share: number, language: string): string =>
-  formatter(language, 'percent', { style: 'percent', maximumFractionDigits: 1 }).format(share);
+  formatter(language, 'percent', { style: 'percent', maximumFractionDigits: 1, roundingMode: 'floor' }).format(share);
 
 /** Milliseconds → `18 ms`, `1.2 sec`. @param unitDisplay  `long` in sentences: `60 seconds` */
 export function duration(ms: number, language: string, unitDisplay: 'short' | 'long' = 'short'): string {
@@ -107,11 +107,15 @@ export const month = (iso: string, language: string): string =>
 export const clock = (iso: string, language: string): string =>
   dates(language, 'clock', { timeStyle: 'medium' }).format(new Date(iso));
 
-/** `4:02 – 4:26 PM`; within one minute like `clock`. */
+/** `4:02 – 4:26 PM`; within one minute `4:02:10 – 4:02:15 PM`. */
 export function clockRange(from: string, to: string, language: string): string {
   const format = dates(language, 'minutes', { timeStyle: 'short' });
   const [first, last] = [new Date(from), new Date(to)];
-  if (format.format(first) === format.format(last)) return clock(to, language);
+  if (format.format(first) === format.format(last)) {
+    return clock(from, language) === clock(to, language)
+      ? clock(to, language)
+      : dates(language, 'clock', { timeStyle: 'medium' }).formatRange(first, last);
+  }
   // Over midnight `formatRange` writes two dates.
   if (first.getDate() !== last.getDate()) return `${format.format(first)} – ${format.format(last)}`;
   return format.formatRange(first, last);

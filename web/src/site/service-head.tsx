@@ -48,10 +48,12 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
   const i18n = useI18n();
   const { t, language } = i18n;
   const recent = stats ?? service.stats ?? null;
-  const calls = recent?.calls ?? 0;
+  const record = service.track_record;
+  const calls = record?.calls ?? recent?.calls ?? 0;
   const { latency_ms: latency = null } = recent ?? {};
-  // The same rate as on the card of the service. A call that was given back counts there as failed.
-  const rate = service.track_record?.success_rate ?? recent?.success_rate ?? null;
+  // As on the card of the service, where a call that was given back counts as failed.
+  const rate = record?.success_rate ?? recent?.success_rate ?? null;
+  const typical = record?.latency_ms ?? latency?.p50 ?? null;
   return (
     <Stats>
       <Stat
@@ -77,7 +79,7 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
       />
       <Stat
         label={t('service.latency')}
-        value={latency === null || latency.p50 === null ? '–' : duration(latency.p50, language)}
+        value={typical === null ? '–' : duration(typical, language)}
         hint={
           latency === null || latency.p95 === null
             ? t('service.latencyNone')

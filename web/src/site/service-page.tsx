@@ -76,7 +76,7 @@ function ServiceView({ service }: { readonly service: Service }) {
         {stats.data !== null && <ServiceCharts stats={stats.data} />}
         {stats.data !== null && (
           <Card>
-            <ServiceQuality stats={stats.data} />
+            <ServiceQuality stats={stats.data} service={service} />
           </Card>
         )}
       </section>

@@ -8,9 +8,16 @@ const isRated = ({ quality, quality_inputs: inputs }: Schemas['ServiceStats']): 
   inputs !== null || quality !== 50;
 
 /** How the quality was computed, and from what. */
-export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
+export function ServiceQuality({
+  stats,
+  service,
+}: {
+  readonly stats: Schemas['ServiceStats'];
+  readonly service: Schemas['CallableService'];
+}) {
   const { t, language } = useI18n();
   const inputs = stats.quality_inputs;
+  const latency = service.track_record?.latency_ms ?? inputs?.latency_ms ?? null;
   return (
     <div class="stack">
       <h3>
@@ -23,8 +30,8 @@ export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStat
           <dt>{t('service.inputSuccess')}</dt>
           {/* Of no calls there is no rate. Mistakes of callers are none that count. */}
           <dd class="number">{inputs.evidence === 0 ? '–' : percent(inputs.success_rate, language)}</dd>
-          <dt>{t('service.inputLatency')}</dt>
-          <dd class="number">{inputs.latency_ms === null ? '–' : duration(inputs.latency_ms, language)}</dd>
+          <dt>{t('service.latency')}</dt>
+          <dd class="number">{latency === null ? '–' : duration(latency, language)}</dd>
           <dt>{t('service.inputBuyers')}</dt>
           <dd class="number">{count(inputs.buyers, language)}</dd>
           <dt>{t('service.inputEvidence')}</dt>

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useHref } from '../address.tsx';
 import type { CallState } from '../calls/send.ts';
 import { Button, Note } from '../design/index.ts';
-import { money } from '../i18n/format.ts';
+import { ago, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { webAddress } from '../web-address.ts';
 import { objectOf } from './service-request.ts';
@@ -53,10 +53,9 @@ export function TryAdvice({ state, onRetry }: { readonly state: CallState; reado
 const STATUSES = [400, 404, 413, 502, 503, 504] as const;
 
 /** Errors whose text may be wrong for other errors with the same status. */
-const CODES = new Map<unknown, 401 | 402 | 403 | 412 | 429>([
+const CODES = new Map<unknown, 401 | 402 | 412 | 429>([
   ['unauthorized', 401],
   ['insufficient_balance', 402],
-  ['forbidden', 403],
   ['price_exceeds_maximum', 412],
   ['rate_limited', 429],
 ]);
@@ -79,7 +78,10 @@ function Refused({
   const known = code ?? STATUSES.find((its) => its === status);
   // For the other `CODES` the gateway's message is meant for programs; it is also in the body below.
   const isBudget = error.error === 'budget_exceeded';
-  const hasMessage = (code === undefined && !isBudget) || code === 403;
+  const hasMessage = code === undefined && !isBudget;
+  // The message says why. In the reader's language there is only that the call was refused.
+  const isSaid = error.error === 'forbidden' && language === 'en';
+  const again = typeof error.resets_at === 'string' ? ago(error.resets_at, language, Date.now()) : null;
   const amount = (value: unknown): string => (typeof value === 'number' ? money(value, language) : '–');
   const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
   return (
@@ -89,17 +91,20 @@ function Refused({
           {typeof error.message === 'string' ? error.message : t('try.refusedShort', { status: String(status) })}
         </strong>
       )}
-      <span>
-        {isBudget
-          ? t('try.refusedBudget', { remaining: amount(error.remaining) })
-          : known === undefined
-            ? t('try.refused')
-            : t(`try.refused${known}`, {
-                required: amount(error.required),
-                balance: amount(error.balance),
-                price: amount(error.price),
-              })}
-      </span>
+      {!isSaid && (
+        <span>
+          {isBudget
+            ? t('try.refusedBudget', { remaining: amount(error.remaining) })
+            : known === undefined
+              ? t('try.refused')
+              : t(`try.refused${known}`, {
+                  required: amount(error.required),
+                  balance: amount(error.balance),
+                  price: amount(error.price),
+                })}
+          {isBudget && again !== null && ` ${t('try.budgetAgain', { when: again })}`}
+        </span>
+      )}
       {code === 402 &&
         (topUp !== null ? (
           <a href={topUp} rel="noopener noreferrer nofollow" target="_blank">
@@ -110,7 +115,7 @@ function Refused({
             <span class="soft">{t('try.topUpAsk')}</span> <a href={href('/console/money')}>{t('try.topUpHow')}</a>
           </span>
         ))}
-      {isBudget && <a href={href('/console/keys')}>{t('nav.console')}</a>}
+      {isBudget && <a href={href('/console/keys')}>{t('try.budgetChange')}</a>}
       {code === 401 && <a href={href('/console')}>{t('nav.signIn')}</a>}
       {retryAfter !== null && <Again seconds={retryAfter} onRetry={onRetry} />}
     </Note>

@@ -70,9 +70,7 @@ function Money({ state, response }: { readonly state: CallState; readonly respon
         <div class="try-usage">
           <dt>{t('try.record')}</dt>
           <dd>
-            <a class="break" href={href(`/console/calls/${encodeURIComponent(usageId)}`)}>
-              {usageId}
-            </a>
+            <a href={href(`/console/calls/${encodeURIComponent(usageId)}`)}>{t('try.recordOpen')}</a>
           </dd>
         </div>
       )}

@@ -49,13 +49,17 @@ export function Find() {
   );
 }
 
-/** The page of the thing that this text names; the list of accounts if it names several, or none. */
+const WHOLE = 'A call and a key are found by their whole ids; lists show their last characters.';
+
+/** The page of the thing that this text names; the list of accounts if it names several. Throws if it names none. */
 async function addressOf(text: string): Promise<string> {
   const id = text.toLowerCase();
   if (await isCall(id)) return `/console/calls/${id}`;
   const query = { q: text, limit: 2 };
   const { accounts } = await dataOf(api.value.GET('/api/v1/admin/accounts', { params: { query } }));
   const [only, another] = accounts;
+  if (only === undefined)
+    throw new ApiFailure('nothing', `There is no account, key or call "${text}". ${WHOLE}`, 404, null);
   if (only !== undefined && another === undefined) return `/console/accounts/${only.account_id}`;
   return `/console/accounts?q=${encodeURIComponent(text)}`;
 }

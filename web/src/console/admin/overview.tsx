@@ -103,7 +103,11 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
       <Stats>
         <Stat label="Calls today" value={number(today.calls)} hint={`${number(today.free_calls)} free`} />
         <Stat label="Succeeded" value={share(today)} hint="of today's calls" />
-        <Stat label="Charged today" value={usd(today.charged)} hint="to buyers" />
+        <Stat
+          label="Charged today"
+          value={usd(today.charged)}
+          hint={`to buyers${today.refunded === 0 ? '' : `, ${usd(today.refunded)} of it came back`}`}
+        />
         <Stat label="Fees today" value={usd(today.fees)} hint="the platform's share" />
       </Stats>
       <Stats>
@@ -130,6 +134,7 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
             { title: 'Free', right: true, cell: ([, sums]) => number(sums.free_calls) },
             { title: 'Succeeded', right: true, cell: ([, sums]) => share(sums) },
             { title: 'Charged', amount: ([, sums]) => sums.charged },
+            { title: 'Came back', amount: ([, sums]) => sums.refunded },
             { title: 'Fees', amount: ([, sums]) => sums.fees },
           ]}
         />

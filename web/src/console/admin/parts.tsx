@@ -37,6 +37,7 @@ function shown(value: unknown): string {
 function Value({ name, value }: { readonly name: string; readonly value: unknown }) {
   const { language } = useI18n();
   if (name === 'account_id' && typeof value === 'string') return <AccountLink id={value} />;
+  if (name === 'session' && typeof value === 'string') return <Id id={value} />;
   if (AMOUNTS.has(name) && typeof value === 'number') return <>{money(value, language)}</>;
   return <>{shown(value)}</>;
 }
@@ -47,7 +48,7 @@ export function Changes({ before, after }: { readonly before: unknown; readonly 
     Record<string, unknown>,
     Record<string, unknown>,
   ];
-  const names = [...new Set([...Object.keys(from), ...Object.keys(to)])];
+  const names = [...new Set([...Object.keys(from), ...Object.keys(to)])].filter((name) => name !== 'seq');
   if (names.length === 0) return <span class="faint">–</span>;
   return (
     <ul class="changes">

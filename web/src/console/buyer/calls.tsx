@@ -17,6 +17,7 @@ import {
   type Call,
   callsOfKey,
   callsOfTag,
+  cameBack,
   hasTags,
   keyNames,
   type Usage,
@@ -115,7 +116,8 @@ function CallList() {
       {sums !== null && !address.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
         <p class="small soft number">
           <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
-          <strong>{money(sums.total_spent, language)}</strong>, {count(sums.free_calls, language)} of them free
+          <strong>{money(sums.total_spent, language)}</strong>
+          {cameBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of the calls free
           {sums.avg_latency_ms > 0 && `, ${duration(sums.avg_latency_ms, language)} on average`}.
         </p>
       )}

@@ -1,10 +1,11 @@
 import './buyer.css';
-import { dataOf } from '../../api/client.ts';
+import { dataOf, type Schemas } from '../../api/client.ts';
 import { Button, Card, Empty, FailureNote, LinkButton, Note, SkeletonCard, Stat, Stats } from '../../design/index.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
+import { leftHint } from '../money/wallet.tsx';
 import { lastDays } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { LastCalls } from './last-calls.tsx';
@@ -13,7 +14,7 @@ import { RefusedNote } from './refused-note.tsx';
 import { SpendingChart } from './spending-chart.tsx';
 import { StartHere } from './start-here.tsx';
 import { TopKeys, TopServices, TopTags } from './top-spending.tsx';
-import { type Usage, usageOf, whose } from './usage.ts';
+import { cameBack, type Usage, usageOf, whose } from './usage.ts';
 
 const LAST_CALLS = 6;
 /** If the balance lasts for fewer days than this, the page points it out. */
@@ -128,31 +129,42 @@ function Figures({
   usage,
   days,
 }: {
-  readonly balance: { readonly balance: number; readonly held: number } | null;
+  readonly balance: Schemas['Balance'] | null;
   readonly usage: Usage | null;
   readonly days: readonly string[];
 }) {
   const { language } = useI18n();
-  // In micro-USD, so that no sum shows floating-point errors.
-  const spent = (last: number): string => {
-    if (usage === null) return '…';
+  /** What calls of the last days were charged, and what came back of it. */
+  const spent = (last: number, hint: string): { readonly value: string; readonly hint: string } => {
+    if (usage === null) return { value: '…', hint };
     const first = days.at(-last) ?? '';
-    const micros = usage.by_day
-      .filter(({ day }) => day >= first)
-      .reduce((sum, { spent: usd }) => sum + Math.round(usd * 1e6), 0);
-    return money(micros / 1e6, language);
+    const within = usage.by_day.filter(({ day }) => day >= first);
+    // In micro-USD, so that no sum shows floating-point errors.
+    const sum = (amounts: readonly number[]): number =>
+      amounts.reduce((micros, usd) => micros + Math.round(usd * 1e6), 0) / 1e6;
+    const back = sum(within.map(({ refunded = 0 }) => refunded));
+    return { value: money(sum(within.map((day) => day.spent)), language), hint: hint + cameBack(back, language) };
   };
   const held = balance?.held ?? 0;
+  const isChild = session.value?.me.parent_key_id !== undefined;
   return (
     <Stats>
       <Stat
-        label={session.value?.me.parent_key_id === undefined ? 'Balance' : 'Left for this key'}
+        label={isChild ? 'Left for this key' : 'Balance'}
         value={balance === null ? '…' : money(balance.balance, language)}
-        hint={balance === null ? ' ' : held > 0 ? `${money(held, language)} held by open calls` : 'nothing is held'}
+        hint={
+          balance === null
+            ? ' '
+            : held > 0
+              ? `${money(held, language)} held by open calls`
+              : isChild
+                ? leftHint(balance, language)
+                : 'nothing is held'
+        }
       />
-      <Stat label="Spent today" value={spent(1)} hint="since 00:00 UTC, before refunds" />
-      <Stat label="Spent in 7 days" value={spent(7)} hint="today included" />
-      <Stat label="Spent in 30 days" value={spent(30)} hint="today included" />
+      <Stat label="Spent today" {...spent(1, 'since 00:00 UTC')} />
+      <Stat label="Spent in 7 days" {...spent(7, 'today included')} />
+      <Stat label="Spent in 30 days" {...spent(30, 'today included')} />
       <Stat
         label="Calls in 30 days"
         value={usage === null ? '…' : count(usage.total_calls, language)}

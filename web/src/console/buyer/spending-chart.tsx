@@ -4,7 +4,7 @@ import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { lastDays, type Timed, timedRows } from '../shared/days.ts';
-import { callsOfKey, keyNames, type Usage, usageOf } from './usage.ts';
+import { callsOfKey, cameBack, keyNames, type Usage, usageOf } from './usage.ts';
 
 const PERIODS = [
   ['', '30 days'],
@@ -111,8 +111,8 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
         {shown === null
           ? '…'
           : `${money(shown.total_spent, language)} for ${count(shown.total_calls, language)} ` +
-            `${shown.total_calls === 1 ? 'call' : 'calls'}, ` +
-            `${count(shown.free_calls, language)} of them free. ${timed.unit === 'day' ? 'Days' : 'Hours'} are UTC.`}
+            `${shown.total_calls === 1 ? 'call' : 'calls'}${cameBack(shown.total_refunded, language)}, ` +
+            `${count(shown.free_calls, language)} of the calls free. ${timed.unit === 'day' ? 'Days' : 'Hours'} are UTC.`}
       </p>
     </Card>
   );

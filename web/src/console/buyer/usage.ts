@@ -1,4 +1,5 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
+import { money } from '../../i18n/format.ts';
 import { api, session } from '../../session.ts';
 import { shortId } from '../shared/cells.tsx';
 
@@ -23,6 +24,10 @@ export const usageOf = (query: UsageQuery, signal: AbortSignal): Promise<Usage> 
 /** The same calls as a file. */
 export const usageFile = (query: UsageQuery) =>
   api.value.GET('/api/v1/usage', { params: { query }, headers: { Accept: 'text/csv' }, parseAs: 'blob' });
+
+/** `, $0.0035 of it came back`; nothing came back: empty. */
+export const cameBack = (refunded: number | undefined, language: string): string =>
+  refunded === undefined || refunded === 0 ? '' : `, ${money(refunded, language)} of it came back`;
 
 /** What the sums of `usageOf` cover for the key of this tab, in words. */
 export const whose = (): string =>

@@ -37,7 +37,7 @@ export function AgentDialog({
   };
   return (
     <Dialog
-      title="New key for an agent"
+      title="New key with a budget"
       onClose={onClose}
       actions={
         <>

@@ -40,20 +40,20 @@ export function CreateDialog({
   };
   return (
     <Dialog
-      title="Create a key"
+      title="New key without a budget"
       onClose={onClose}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" busy={busy} onClick={() => void create()}>
-            Create key
+            Make the key
           </Button>
         </>
       }
     >
       <p class="soft">
         A key like yours: without a budget, so that only the balance of the account bounds what it can spend. A program
-        that may spend less needs a <em>new key for an agent</em>, with a budget.
+        that may spend less needs a <em>new key with a budget</em>.
       </p>
       <LabelField draft={draft} set={(change) => setDraft((before) => ({ ...before, ...change }))} />
       {roles.length > 1 && (

@@ -30,7 +30,11 @@ export default function Keys() {
   const failure = list.failure ?? usage.failure;
   const isChild = me.parent_key_id !== undefined;
   // A child key sees only the keys below it. The key itself is shown above them.
-  const keys = [...(list.data?.keys ?? []), ...(isChild ? [own.data ?? me] : [])];
+  const listed = [...(list.data?.keys ?? []), ...(isChild ? [own.data ?? me] : [])];
+  // The list leaves out test calls of own services, so this key's time is that of the figure above it.
+  const keys = listed.map((key) =>
+    key.key_id === own.data?.key_id ? { ...key, last_used_at: own.data.last_used_at } : key,
+  );
   const reload = (): void => setVersion((before) => before + 1);
   // A row grows when the usage of its key arrives, and moves the rows below it. So keys and usage are requested at the same time.
   const isShown = list.data !== null && (usage.data !== null || usage.failure !== null);
@@ -41,9 +45,9 @@ export default function Keys() {
         lead="Each program should have a key of its own: then its calls can be told apart, its spending can be bounded, and it can be stopped alone."
         actions={
           <>
-            {!isChild && <Button onClick={() => setOpen({ kind: 'create' })}>Create a key</Button>}
+            {!isChild && <Button onClick={() => setOpen({ kind: 'create' })}>New key without a budget</Button>}
             <Button kind="primary" onClick={() => setOpen({ kind: 'agent' })}>
-              New key for an agent
+              New key with a budget
             </Button>
           </>
         }

@@ -9,7 +9,10 @@ import { PageHead } from '../shared/page-head.tsx';
 import { kindText } from './kinds.ts';
 import { Wallet } from './wallet.tsx';
 
-type Movement = Schemas['Movement'];
+type Movement = Schemas['Movement'] & {
+  /** Whether the account really had the balance: not if calls of a newer sum began before the last call of this one. */
+  readonly wasHad?: boolean;
+};
 
 const PAGE_SIZE = 50;
 const LEDGERS: Readonly<Record<string, Filter>> = {
@@ -55,7 +58,7 @@ export default function Money() {
             signal,
           });
           const page = await dataOf(asked);
-          return { rows: page.movements, next: page.next_cursor };
+          return { rows: withHad(page.movements), next: page.next_cursor };
         }}
         keyOf={keyOfMovement}
         empty={
@@ -93,6 +96,17 @@ function MoneyOfChild({ account }: { readonly account: string }) {
   );
 }
 
+/** @param movements newest first, of whole hours, so that those that overlap are all there */
+export function withHad(movements: readonly Schemas['Movement'][]): Movement[] {
+  let began = '';
+  return movements.map((movement) => {
+    const { at, from = at } = movement;
+    const wasHad = began === '' || began >= at;
+    if (began === '' || from < began) began = from;
+    return { ...movement, wasHad };
+  });
+}
+
 export const keyOfMovement = ({ at, kind, service_id, usage_id, reference, balance }: Movement): string =>
   `${at} ${kind} ${usage_id ?? service_id ?? reference} ${balance}`;
 
@@ -102,7 +116,7 @@ export const keyOfMovement = ({ at, kind, service_id, usage_id, reference, balan
  */
 export const movementColumns = (
   textOf: (movement: Movement) => string,
-  hrefOf = (movement: Movement): string => `/services/${movement.service_id}`,
+  hrefOf: (movement: Movement) => string = callsOf,
 ): Column<Movement>[] => [
   {
     title: 'When',
@@ -118,8 +132,27 @@ export const movementColumns = (
     amount: ({ amount }) => Math.abs(amount),
     cell: ({ amount }, text) => <Signed amount={amount} text={text} />,
   },
-  { title: 'Balance', amount: ({ balance }) => balance },
+  {
+    title: 'Balance',
+    amount: ({ balance }) => balance,
+    cell: ({ wasHad = true }, text) =>
+      wasHad ? (
+        text
+      ) : (
+        <span class="faint" title="These calls alternated with those above: the balance after both is there">
+          <span aria-hidden="true">–</span>
+          <span class="visually-hidden">See above</span>
+        </span>
+      ),
+  },
 ];
+
+/** The calls behind a sum: those of its day, because the list cannot be filtered by hour. */
+function callsOf({ kind, at, service_id = '' }: Movement): string {
+  const day = at.slice(0, 10);
+  if (kind === 'charge') return `/console/calls?${new URLSearchParams({ service_id, from: day, to: day })}`;
+  return kind === 'earning' ? `/console/services/${service_id}/calls` : `/services/${service_id}`;
+}
 
 function What({ movement, text, href }: { readonly movement: Movement; readonly text: string; readonly href: string }) {
   const { service_id, service_name, usage_id, reference, reason } = movement;

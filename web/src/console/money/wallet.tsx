@@ -1,6 +1,6 @@
-import { dataOf } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, LinkButton, SkeletonCard, Stat, Stats } from '../../design/index.ts';
-import { money } from '../../i18n/format.ts';
+import { dataOf, type Schemas } from '../../api/client.ts';
+import { Card, CopyButton, FailureNote, LinkButton, Note, SkeletonCard, Stat, Stats } from '../../design/index.ts';
+import { ago, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
@@ -18,7 +18,7 @@ export function Wallet({ account, isWhole = false }: { readonly account: string;
         <Stat
           label={isWhole ? 'Balance' : 'Left for this key'}
           value={data === null ? '…' : money(data.balance, language)}
-          hint={isWhole ? 'what calls can spend now' : 'of the balance, within its budget and those above it'}
+          hint={isWhole ? 'what calls can spend now' : leftHint(data, language)}
         />
         <Stat
           label="Held"
@@ -35,11 +35,29 @@ export function Wallet({ account, isWhole = false }: { readonly account: string;
       </Stats>
       {(data !== null || failure === null) && (
         <div class="top-up">
-          {data === null ? <SkeletonCard lines={3} /> : <TopUp url={data.top_up} account={account} />}
+          {data === null ? (
+            <SkeletonCard lines={3} />
+          ) : data.limit_key === undefined ? (
+            <TopUp url={data.top_up} account={account} />
+          ) : (
+            <Note>
+              A budget is what binds this key, so money that is added to the account does not help it.{' '}
+              <a href="/console/keys">The budget</a> can be raised by the keys above this one.
+            </Note>
+          )}
         </div>
       )}
     </>
   );
+}
+
+type Balance = Schemas['Balance'];
+
+/** What bounds a key with a parent. */
+export function leftHint(balance: Pick<Balance, 'limit_key' | 'resets_at'> | null, language: string): string {
+  if (balance?.limit_key === undefined) return 'of the balance, within its budget and those above it';
+  const again = balance.resets_at;
+  return again == null ? 'of a budget' : `of a budget, which starts again ${ago(again, language, Date.now())}`;
 }
 
 function TopUp({ url, account }: { readonly url: string | undefined; readonly account: string }) {
@@ -49,11 +67,13 @@ function TopUp({ url, account }: { readonly url: string | undefined; readonly ac
     <Card title="Add money">
       <div class="stack-tight">
         {page !== null ? (
-          <p>The operator of this gateway takes payments on a page of its own. It asks for the id of this account.</p>
+          <p>
+            The operator of this marketplace takes payments on a page of its own. It asks for the id of this account.
+          </p>
         ) : (
           <p>
-            Ask the operator of this gateway to add money to this account. Tell them the amount and this id. The money
-            is here as soon as the operator has added it.
+            Ask the operator of this marketplace to add money to this account. Tell them the amount and this id. The
+            money is here as soon as the operator has added it.
           </p>
         )}
         <p class="account-id">

@@ -35,8 +35,8 @@ export function BlockButton({ buyer, ...props }: Props & { readonly buyer: strin
           onClose={() => setAsking(false)}
         >
           <p>
-            All further calls of this account to {props.service.name} get 403 and cost nothing. Calls under way go on.
-            You can lift the block at any time. Somebody who opens another account is another buyer.
+            All further calls of this account to {props.service.name} are refused and cost nothing. Calls under way go
+            on. You can lift the block at any time. Somebody who opens another account is another buyer.
           </p>
         </ConfirmDialog>
       )}

@@ -1,6 +1,7 @@
-import type { Schemas } from '../../api/client.ts';
+import { dataOf, type Schemas } from '../../api/client.ts';
 import { CopyButton, LinkButton } from '../../design/index.ts';
-import { session } from '../../session.ts';
+import { useResource } from '../../resource.ts';
+import { api, session } from '../../session.ts';
 import { Step, Steps } from '../shared/steps.tsx';
 
 /** The first three steps of a new provider. Completed steps say so. */
@@ -14,6 +15,13 @@ export function FirstSteps({
   const [first] = services;
   const account = session.value?.me.account_id ?? '';
   const base = `/console/services/${first?.id}`;
+  // A list has no operations.
+  const whole = useResource(`operations of ${first?.id}`, async (signal) =>
+    first === undefined
+      ? null
+      : dataOf(api.value.GET('/api/v1/services/{id}', { params: { path: { id: first.id } }, signal })),
+  );
+  const hasOperations = (whole.data?.operations ?? []).length > 0;
   return (
     <Steps title={first === undefined ? 'List your first service' : 'Next steps'}>
       <Step at={1} title="List your API" isDone={first !== undefined}>
@@ -24,7 +32,7 @@ export function FirstSteps({
           </LinkButton>
         )}
       </Step>
-      <Step at={2} title="Try it, and say how it is called">
+      <Step at={2} title="Try it, and say how it is called" isDone={hasOperations}>
         <p>
           A test call is free. Operations tell agents the paths, with schemas and examples: import your OpenAPI
           document.

@@ -1,10 +1,14 @@
+import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { onMove } from '../../address.tsx';
 import { Button, Dialog } from '../../design/index.ts';
 
+/** Whether the page that is shown has unsaved changes. */
+export const unsaved = signal(false);
+
 /**
  * Asks before a page with unsaved changes is left: by a link, by going back or forward, by a reload, or by closing the tab. In the
- * last two cases the browser itself asks. @param when whether something is not saved
+ * last two cases the browser itself asks.
  *
  * @param when  whether something is not saved
  */
@@ -13,6 +17,7 @@ export function AskBeforeLeaving({ when }: { readonly when: boolean }) {
   const isAllowed = useRef(false);
   useLayoutEffect(() => {
     if (!when) return;
+    unsaved.value = true;
     const here = location.pathname + location.search;
     const ask = (leave: () => void): void => setAsking({ leave });
     // Registered before the router, which listens on the same window.
@@ -37,6 +42,7 @@ export function AskBeforeLeaving({ when }: { readonly when: boolean }) {
     const ends = onMove(moved);
     addEventListener('beforeunload', closing);
     return () => {
+      unsaved.value = false;
       removeEventListener('click', clicked, { capture: true });
       ends();
       removeEventListener('beforeunload', closing);

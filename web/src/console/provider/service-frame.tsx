@@ -2,12 +2,23 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, SkeletonPage, say } from '../../design/index.ts';
+import {
+  Button,
+  ConfirmDialog,
+  Empty,
+  FailureNote,
+  LinkButton,
+  Note,
+  SkeletonPage,
+  say,
+  useChosenInView,
+} from '../../design/index.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
-import { State } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { EN, NextPrice } from './service-words.tsx';
+import { unsaved } from './leaving.tsx';
+import { nameOfService } from './service-names.ts';
+import { EN, Listed, NextPrice } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 
@@ -48,10 +59,18 @@ export function ServiceFrame({
   const [changed, setChanged] = useState<{ readonly of: Service | null; readonly service: Service } | null>(null);
   const current = changed !== null && changed.of === asked.data ? changed.service : asked.data;
   const keyId = session.value?.me.key_id;
+  const tabs = useChosenInView<HTMLElement>(`${tab} ${current?.id}`);
   if (current !== null) last = { keyId, service: current };
   const service = last !== null && last.keyId === keyId && last.service.id === id ? last.service : null;
   useReloadAt(service?.next_price?.from, asked.reload);
-  if (service === null) return <NotShown of={asked} />;
+  if (service === null) {
+    return (
+      <>
+        {asked.failure === null && <PageHead title={nameOfService(id)} />}
+        <NotShown of={asked} />
+      </>
+    );
+  }
   // Anybody may read a listing; only its provider sees the endpoint.
   if (service.endpoint === undefined) {
     return (
@@ -71,7 +90,7 @@ export function ServiceFrame({
         title={service.name}
         lead={
           <span class="row">
-            <State value={service.status} />
+            <Listed status={service.status} />
             <span class="small">{service.price_label}</span>
           </span>
         }
@@ -86,7 +105,7 @@ export function ServiceFrame({
           </span>
         </Note>
       )}
-      <nav class="tabs" aria-label="Pages of this service">
+      <nav class="tabs" aria-label="Pages of this service" ref={tabs}>
         {TABS.filter(([name]) => !isRemoved || name === 'calls').map(([name, title]) => (
           <a
             key={name}
@@ -136,7 +155,7 @@ function NotShown({ of }: { readonly of: Resource<Service> }) {
   );
 }
 
-type Asking = 'pause' | 'remove' | null;
+type Asking = 'pause' | 'remove' | 'list' | null;
 
 function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
   const address = useAddress();
@@ -146,7 +165,7 @@ function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
   const params = { path: { id: service.id } };
   const setStatus = async (status: 'active' | 'paused'): Promise<void> => {
     show(await dataOf(api.value.PATCH('/api/v1/services/{id}', { params, body: { status } })));
-    say(status === 'paused' ? `${service.name} is paused.` : `${service.name} is active.`);
+    say(status === 'paused' ? `${service.name} is paused: it is not listed.` : `${service.name} is listed.`);
   };
   const resume = async (): Promise<void> => {
     setBusy(true);
@@ -163,8 +182,8 @@ function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
           <Button onClick={() => setAsking('pause')}>Pause</Button>
         </>
       ) : (
-        <Button kind="primary" busy={busy} onClick={() => void resume()}>
-          Make it active
+        <Button kind="primary" busy={busy} onClick={() => (unsaved.value ? setAsking('list') : void resume())}>
+          List it
         </Button>
       )}
       <Button kind="danger" onClick={() => setAsking('remove')}>
@@ -180,6 +199,17 @@ function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
           onClose={() => setAsking(null)}
         >
           <p>Within a second, buyers can no longer call it. Calls under way go on. You can resume it at any time.</p>
+        </ConfirmDialog>
+      )}
+      {asking === 'list' && (
+        <ConfirmDialog
+          title={`List ${service.name} without the changes?`}
+          confirm="List it without them"
+          danger={false}
+          act={() => setStatus('active')}
+          onClose={() => setAsking(null)}
+        >
+          <p>What you changed on this page is not saved yet. Buyers see the service as it was saved last.</p>
         </ConfirmDialog>
       )}
       {asking === 'remove' && (

@@ -2,10 +2,11 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty, LinkButton } from '../../design/index.ts';
 import { count, day } from '../../i18n/format.ts';
 import { api } from '../../session.ts';
-import { qualityText, State, uptimeText } from '../shared/cells.tsx';
+import { qualityText, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { callPrice, EN, NextPrice, Reachable } from './service-words.tsx';
+import { nameServices } from './service-names.ts';
+import { EN, Listed, NextPrice, Reachable } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 const PAGE = 50;
@@ -29,6 +30,7 @@ export function ServicesList() {
         ask={async ({ cursor }, signal) => {
           const query = { mine: true, limit: PAGE, lang: EN, ...(cursor === undefined ? {} : { cursor }) };
           const page = await dataOf(api.value.GET('/api/v1/services', { params: { query }, signal }));
+          nameServices(page.services);
           return { rows: page.services, next: page.next_cursor ?? null };
         }}
         columns={[
@@ -43,12 +45,12 @@ export function ServicesList() {
               </span>
             ),
           },
-          { title: 'Status', cell: ({ status }) => <State value={status} /> },
+          { title: 'Status', cell: (service) => <Listed status={service.status} /> },
           {
             title: 'Price',
             cell: (service) => (
               <span class="two-lines">
-                <span class="nowrap">{callPrice(service)}</span>
+                <span class="nowrap">{service.price_label}</span>
                 {service.free_calls !== undefined && (
                   <span class="faint small nowrap">{count(service.free_calls, EN)} free calls</span>
                 )}

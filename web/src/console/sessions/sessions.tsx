@@ -14,7 +14,7 @@ import {
 } from '../../design/index.ts';
 import { useResource } from '../../resource.ts';
 import { endSession, session, sessionsHere, signOut } from '../../session.ts';
-import { When } from '../shared/cells.tsx';
+import { Id, When } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 
 type Shown = Schemas['Session'];
@@ -43,14 +43,14 @@ export default function Sessions() {
       title: 'Key',
       minor: true,
       cell: (row) => (
-        <span class="id" title={row.key_id}>
+        <span class="nowrap">
           {row.label === null ? '' : `${row.label} `}
-          <code>…{row.key_id.slice(-6)}</code>
+          <Id id={row.key_id} />
         </span>
       ),
     },
     { title: 'Since', cell: (row) => <When at={row.created_at} /> },
-    { title: 'Last used', cell: (row) => <When at={row.last_used_at} /> },
+    { title: 'Last used', cell: (row) => (row.id === now.id ? 'Now' : <When at={row.last_used_at} />) },
     { title: 'Ends', minor: true, cell: (row) => <When at={row.expires_at} /> },
     {
       title: 'End it',

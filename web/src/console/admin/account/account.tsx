@@ -86,7 +86,7 @@ export function AccountPage({ id }: { readonly id: string }) {
       {failure !== null && <FailureNote failure={failure} retry={account.reload} />}
       {!data.is_live && data.status !== 'closed' && (
         <Note tone="warn">
-          The live wallet cannot be read: Redis is away, or the wallet is damaged. The balance is that of Postgres.
+          The live balance cannot be read: Redis is away, or its data are damaged. The balance is that of Postgres.
         </Note>
       )}
       {data.suspension_reason !== null && <Note tone="warn">Suspended: {data.suspension_reason}</Note>}

@@ -23,9 +23,9 @@ export function Acts({ account, onChanged }: { readonly account: Account; readon
   return (
     <>
       <Button kind="primary" onClick={() => setOpen('credit')}>
-        Credit
+        Add money
       </Button>
-      <Button onClick={() => setOpen('debit')}>Debit</Button>
+      <Button onClick={() => setOpen('debit')}>Take out money</Button>
       {account.payable > 0 && <Button onClick={() => setOpen('payout')}>Record payout</Button>}
       {/* One button: after the act the focus comes back to it. */}
       {!isOwn && (
@@ -74,8 +74,8 @@ type Left = { readonly text: string; readonly act: MoneyAct | null; readonly ver
 /** What must be done before the account can be closed. */
 function leftOf({ balance, held, payable }: Account, usd: (amount: number) => string): readonly Left[] {
   const left: Left[] = [];
-  if (balance > 0) left.push({ text: `${usd(balance)} in the wallet`, act: 'debit', verb: 'Debit it' });
-  if (balance < 0) left.push({ text: `A wallet that owes ${usd(-balance)}`, act: 'credit', verb: 'Credit it' });
+  if (balance > 0) left.push({ text: `A balance of ${usd(balance)}`, act: 'debit', verb: 'Take it out' });
+  if (balance < 0) left.push({ text: `A balance of −${usd(-balance)}`, act: 'credit', verb: 'Make it up' });
   if ((held ?? 0) > 0)
     left.push({ text: `${usd(held ?? 0)} held by open calls: wait for their end`, act: null, verb: '' });
   if (payable > 0) left.push({ text: `${usd(payable)} payable`, act: 'payout', verb: 'Pay it out' });
@@ -103,7 +103,7 @@ function Suspend({ account, onClose, onChanged }: Props) {
         onChanged();
       }}
     >
-      <p>Every key of this account gets 403 from its next request on. It may still read its own money.</p>
+      <p>Every key of this account is refused from its next request on. It may still read its own money.</p>
       <p>Within a second, what it sells is no longer listed and cannot be called.</p>
       <p class="soft">Calls under way go on, and no money moves. You can resume the account at any time.</p>
       <TextInput

@@ -8,16 +8,16 @@ export const MONEY_ACTS: Readonly<
   Record<MoneyAct, { readonly title: string; readonly verb: string; readonly done: string; readonly lead: string }>
 > = {
   credit: {
-    title: 'Credit',
-    verb: 'Credit',
-    done: 'was credited',
-    lead: 'Puts money into the wallet: somebody has paid you. Use the id of the payment as reference.',
+    title: 'Add money',
+    verb: 'Add',
+    done: 'was added',
+    lead: 'Adds to the balance: somebody has paid you. Use the id of the payment as reference.',
   },
   debit: {
-    title: 'Debit',
-    verb: 'Debit',
-    done: 'was debited',
-    lead: 'Takes money out of the wallet: a refund to the bank, or a correction. Open calls keep what they hold.',
+    title: 'Take out money',
+    verb: 'Take out',
+    done: 'was taken out',
+    lead: 'Takes from the balance: a refund to the bank, or a correction. Open calls keep what they hold.',
   },
   payout: {
     title: 'Record a payout',
@@ -28,11 +28,21 @@ export const MONEY_ACTS: Readonly<
 };
 
 /**
- * The suggested reference. For a payout, it is the same for each account and day, so that somebody who repeats a payout of an hour
- * ago, or of a colleague, is told so. For other acts it is new.
+ * The suggested reference. For a payout, it is the same for each account and day, so that somebody who repeats a payout at the same
+ * time as a colleague is told so. A payout after those that the dialog shows has a number. For other acts it is new.
+ *
+ * @param earlier  the account's last acts of this kind
  */
-export function newReference(act: MoneyAct | 'correction', accountId: string): string {
-  if (act === 'payout') return `payout-${today()}-${accountId.slice(-12)}`;
+export function newReference(
+  act: MoneyAct | 'correction',
+  accountId: string,
+  earlier: readonly Pick<Earlier, 'reference'>[] = [],
+): string {
+  if (act === 'payout') {
+    const first = `payout-${today()}-${accountId.slice(-12)}`;
+    const made = earlier.filter(({ reference }) => reference === first || reference.startsWith(`${first}-`)).length;
+    return made === 0 ? first : `${first}-${made + 1}`;
+  }
   const random = crypto.getRandomValues(new Uint32Array(2));
   const [a = 0, b = 0] = random;
   return `${act}-${today()}-${a.toString(36)}${b.toString(36)}`;
@@ -122,7 +132,7 @@ export function explain(act: MoneyAct, failure: unknown, usd: (amount: number) =
   if (!(failure instanceof ApiFailure) || failure.status !== 409) return null;
   const { balance, payable } = failure.details;
   if (act === 'debit' && typeof balance === 'number') {
-    return `Nothing was taken. The wallet can spare ${usd(balance)} now. Change the amount, and send it again.`;
+    return `Nothing was taken. The balance can spare ${usd(balance)} now. Change the amount, and send it again.`;
   }
   if (act === 'payout' && typeof payable === 'number') {
     return `Nothing was recorded. ${usd(payable)} is payable now. Was this payout recorded before?`;

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Schemas } from '../../../api/client.ts';
 import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../design/index.ts';
 import { ago, moment, money } from '../../../i18n/format.ts';
@@ -16,6 +16,7 @@ import {
   MONEY_ACTS,
   type MoneyAct,
   type Moved,
+  newReference,
   sendMoney,
 } from './money-acts.ts';
 
@@ -57,6 +58,12 @@ export function MoneyDialog({
   const [isRetry, setIsRetry] = useState(first.isRetry);
   const [before, setBefore] = useState<Moved | null>(null);
   const usd = (value: number): string => money(value, language);
+  // A second payout of the day: the suggestion would be refused as a repetition of the first.
+  useEffect(() => {
+    const suggested = newReference(act, account.account_id);
+    if (act !== 'payout' || first.isRetry || last.data === null) return;
+    setReference((now) => (now === suggested ? newReference(act, account.account_id, last.data ?? []) : now));
+  }, [last.data]);
   const { usd: value, fault: amountFault } = readAmount(amount, PAYMENT);
   const faults = {
     amount: amountFault === null ? null : sentence(amountFault),
@@ -124,7 +131,7 @@ export function MoneyDialog({
           hint={hintOf(act, account, usd)}
           onInput={(event) => setAmount(event.currentTarget.value)}
         />
-        <Earlier act={act} last={last.data ?? []} amount={value} reference={reference.trim()} />
+        <Earlier last={last.data ?? []} amount={value} reference={reference.trim()} />
         {act === 'debit' && (
           <TextInput
             label="Reason"
@@ -153,11 +160,15 @@ export function MoneyDialog({
         {/* Enter in a field sends. */}
         <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
       </form>
-      {failure !== null && <FailureNote failure={failure} />}
-      {explanation !== null && <Note tone="warn">{explanation}</Note>}
+      {failure !== null && explanation === null && <FailureNote failure={failure} />}
+      {explanation !== null && (
+        <Note tone="warn">
+          <span role="alert">{explanation}</span>
+        </Note>
+      )}
       {before !== null && (
         <Note tone="warn">
-          This {act} was made before, on {moment(before.createdAt, language)}: nothing moved again.
+          This payment was made before, on {moment(before.createdAt, language)}: nothing moved again.
           {act === 'payout' && ' Make no second transfer.'} If this is another one, change the reference.
         </Note>
       )}
@@ -171,12 +182,10 @@ const everything = (act: MoneyAct, { payable }: Schemas['AccountDetails']): Part
 
 /** The last act, and whether this one looks like a repetition of it. */
 function Earlier({
-  act,
   last,
   amount,
   reference,
 }: {
-  readonly act: MoneyAct;
   readonly last: readonly EarlierOne[];
   readonly amount: number | null;
   readonly reference: string;
@@ -193,22 +202,16 @@ function Earlier({
   );
   // With the same reference it counts only once anyway.
   if (same === undefined || same.reference === reference) {
-    return (
-      <p class="small soft">
-        Last {act}: {told(newest)}.
-      </p>
-    );
+    return <p class="small soft">The last one: {told(newest)}.</p>;
   }
   return (
     <Note tone="warn">
-      <span>
-        Is this another {act}? One of the same amount was made already: {told(same)}.
-      </span>
+      <span>Is this another one? One of the same amount was made already: {told(same)}.</span>
     </Note>
   );
 }
 
 function hintOf(act: MoneyAct, account: Schemas['AccountDetails'], usd: (value: number) => string): string {
   if (act === 'payout') return `Payable: ${usd(account.payable)}.`;
-  return act === 'debit' ? `The wallet has ${usd(account.balance)}.` : `The wallet has ${usd(account.balance)} now.`;
+  return act === 'debit' ? `The balance is ${usd(account.balance)}.` : `The balance is ${usd(account.balance)} now.`;
 }

@@ -2,7 +2,7 @@ import { dataOf, type Schemas } from '../../../api/client.ts';
 import { Empty } from '../../../design/index.ts';
 import { api } from '../../../session.ts';
 import { kindText } from '../../money/kinds.ts';
-import { keyOfMovement, movementColumns } from '../../money/money.tsx';
+import { keyOfMovement, movementColumns, withHad } from '../../money/money.tsx';
 import { RANGE_FILTERS } from '../../shared/days.ts';
 import { type Filter, ListPage } from '../../shared/list-page.tsx';
 import type { TabProps } from './short.tsx';
@@ -44,11 +44,11 @@ export function StatementOf({ account }: TabProps) {
           signal,
         });
         const page = await dataOf(asked);
-        return { rows: page.movements, next: page.next_cursor };
+        return { rows: withHad(page.movements), next: page.next_cursor };
       }}
       keyOf={keyOfMovement}
       columns={movementColumns(textOf, (movement) => callsOf(id, movement))}
-      empty={<Empty title="Nothing has moved yet">A credit puts money into the wallet, and calls take it out.</Empty>}
+      empty={<Empty title="Nothing has moved yet">Money that is added and the cost of calls show here.</Empty>}
       file={{
         name: `statement-${id}`,
         ask: (query) =>

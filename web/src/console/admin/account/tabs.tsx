@@ -116,7 +116,7 @@ export function PaymentsOf({ account }: TabProps) {
         { title: 'Reference', wide: true, cell: (row) => <span class="break">{row.reference}</span> },
         { title: 'Reason', wide: true, cell: (row) => row.reason && <span class="break">{row.reason}</span> },
       ]}
-      empty={<Empty title="No payments yet">A credit puts money into the wallet.</Empty>}
+      empty={<Empty title="No payments yet">Money that is added, taken out or paid out shows here.</Empty>}
       more={
         <>
           {all('credits', 'All credits')} · {all('debits', 'All debits')} · {all('payouts', 'All payouts')}

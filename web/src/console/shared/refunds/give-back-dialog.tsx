@@ -73,13 +73,13 @@ export function GiveBackDialog({
   };
   return (
     <Dialog
-      title="Give it back"
+      title="Refund this call"
       onClose={onClose}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" busy={busy} onClick={() => void send()}>
-            {value === null ? 'Give back' : `Give back ${usd(value)}`}
+            {value === null ? 'Refund' : `Refund ${usd(value)}`}
           </Button>
         </>
       }

@@ -50,7 +50,7 @@ export function GiveBack({
   const left = leftOf(call);
   const isOld = Date.now() - Date.parse(call.created_at) > REFUND_DAYS * 86_400_000;
   return (
-    <Card title="Give it back">
+    <Card title="Refund this call">
       <div class="stack-tight">
         {left === 0 ? (
           <Note tone="good">All of it was given back.</Note>
@@ -64,7 +64,7 @@ export function GiveBack({
                 : 'If the buyer is right: they get the money back, at once, out of your earnings. A whole refund counts as a failure in the quality of the service.'}
             </p>
             <div>
-              <Button onClick={() => setOpen(true)}>Give it back</Button>{' '}
+              <Button onClick={() => setOpen(true)}>Refund this call</Button>{' '}
               {left < call.amount && <span class="small soft">{money(left, language)} is left of it.</span>}
             </div>
           </>
