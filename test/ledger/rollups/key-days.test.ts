@@ -84,6 +84,24 @@ it('a flush of an hour that is being added waits for it, and adds its calls to t
   expect(await compareSums(ledger.sql)).toEqual([]);
 });
 
+it('two writers that add the same hours at the same time add them once', async () => {
+  const atMs = thisHour() - 20 * HOUR_MS;
+  await setSummedTo(atMs);
+  await store(atMs);
+  let second: Promise<string> | null = null;
+  await ledger.sql.begin(async (tx) => {
+    expect(await addHours(tx)).toBe('all');
+    second = ledger.sql.begin(addHours);
+    await until(async () => {
+      const [row] =
+        await ledger.sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      return row !== undefined;
+    });
+  });
+  expect(await second).toBe('all');
+  expect(await callsOfDays()).toBe(1);
+});
+
 it('no hour of a day is added while the day is rebuilt', async () => {
   const atMs = thisHour() - 20 * HOUR_MS;
   await setSummedTo(atMs);
