@@ -81,7 +81,7 @@ export async function startWriter(options: {
   const isActive = (): boolean => writer.owns(0);
   const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
   const quality = new QualityJob({ sql, isActive, log });
-  const keyDays = new KeyDaysJob({ sql, isActive, log });
+  const keyDays = new KeyDaysJob({ sql, log });
   const endedSessions = new EndedSessions({ sql, isActive, log });
   const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
   const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });

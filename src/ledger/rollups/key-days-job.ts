@@ -9,14 +9,13 @@ const BUSY_MS = 10_000;
 /** An hour of a hundred thousand keys takes about a second. */
 const STATEMENT_MS = 120_000;
 
-/** Adds each hour that is over to the sums by day (`key-days.ts`). If it fails, pages read more rows of `key_hours`. */
+/** Adds each hour that is over to the sums by day (`key-days.ts`). Of several writers, one adds it. If it fails, pages read more rows of `key_hours`. */
 export class KeyDaysJob extends Job {
   readonly #sql: Sql;
 
-  constructor({ sql, isActive, log }: { readonly sql: Sql } & Pick<JobOptions, 'isActive' | 'log'>) {
+  constructor({ sql, log }: { readonly sql: Sql } & Pick<JobOptions, 'log'>) {
     super({
       everyMs: EVERY_MS,
-      ...(isActive && { isActive }),
       messages: {
         failing: 'cannot add hours to the sums by day: retrying',
         again: 'adds hours to the sums by day again',
