@@ -13,6 +13,8 @@ CREATE TABLE installation (
   redis_layout      text CHECK (redis_layout IN ('single', 'cluster')),
   -- Since when `main.js reshard` takes the data out of Redis. Until it has ended, or was taken back, every start is refused.
   moving_since      timestamptz CHECK (moving_since IS NULL OR redis_shards IS NOT NULL),
+  -- The hour (UTC) up to which `key_days` has all calls. It moves ahead once an hour (src/ledger/rollups/key-days.ts).
+  days_summed_to    timestamptz NOT NULL DEFAULT date_trunc('hour', now(), 'UTC'),
   created_at        timestamptz NOT NULL DEFAULT now()
 );
 INSERT INTO installation DEFAULT VALUES;
@@ -564,7 +566,8 @@ CREATE TABLE key_hours (
 CREATE INDEX key_hours_account ON key_hours (account_id, hour);
 CREATE INDEX key_hours_service ON key_hours (service_id, hour);
 
--- The sums of `key_hours` that pages of usage add up, by UTC day: such a page may be of a thousand keys and of years.
+-- The sums of `key_hours` that pages of usage add up, by UTC day: such a page may be of a thousand keys and of years. Only of hours before
+-- `installation.days_summed_to`: a job adds each hour when it is over, and a flush its late calls.
 CREATE TABLE key_days (
   key_id          text NOT NULL,
   day             date NOT NULL,
@@ -580,7 +583,7 @@ CREATE TABLE key_days (
 -- For one service of an account. Of all services, `account_days` and `account_key_days` have the sums, or the keys are few.
 CREATE INDEX key_days_account ON key_days (account_id, service_id, day);
 
--- The sums of `key_days` of accounts with many keys, by service and by key: a thousand keys that each call fifty services have 1 500 000 rows
+-- The sums by day of accounts with many keys, by service and by key: a thousand keys that each call fifty services have 1 500 000 rows
 -- of `key_days` in a month, and 1 500 and 30 000 here. Only of days from `accounts.summed_from` on.
 CREATE TABLE account_days (
   account_id      uuid NOT NULL,

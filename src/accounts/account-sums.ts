@@ -1,7 +1,7 @@
 import type { Tx } from '../platform/postgres.ts';
-import { isOfKeys, isOfSums, MAX_KEYS, type SeveralKeys } from './key-scope.ts';
+import { isOfKeys, MAX_KEYS, type SeveralKeys } from './key-scope.ts';
 import { type DayUsage, type KeyUsage, type ListedSums, MAX_DAYS, MAX_KEYS_OF_DAY } from './listed-sums.ts';
-import { ADDED_UP, NAMED_SUMS, SUMS, type Sums, within } from './sums-sql.ts';
+import { ADDED_UP, keyDays, NAMED_SUMS, SUMS, type Sums, within } from './sums-sql.ts';
 import type { TimeRange } from './time-range.ts';
 
 // Reads sums of whole days, for an account that has sums of its own (`accounts.summed_from`), or for one of its keys and the keys
@@ -34,12 +34,15 @@ export async function selectAccountSums(
 
 /** For an account, reads its own sums; for a key and those below it, the sums by key. */
 function selectByService(tx: Tx, scope: SeveralKeys, days: TimeRange): Promise<ListedSums['byService'][number][]> {
-  const table = scope.kind === 'account' ? tx`account_days` : tx`key_days`;
+  const rows =
+    scope.kind === 'account'
+      ? tx`SELECT service_id, ${tx.text(SUMS)} FROM account_days WHERE account_id = ${scope.accountId} ${within(tx, 'day', days)}`
+      : keyDays(tx, isOfKeys(tx, scope), days);
   return tx<ListedSums['byService'][number][]>`
     SELECT service_id AS "serviceId", coalesce((SELECT name FROM services s WHERE s.id = t.service_id), '') AS "serviceName",
            ${tx.text(NAMED_SUMS)}
     FROM (
-      SELECT service_id, ${tx.text(ADDED_UP)} FROM ${table} WHERE ${isOfSums(tx, scope)} ${within(tx, 'day', days)} GROUP BY service_id
+      SELECT service_id, ${tx.text(ADDED_UP)} FROM (${rows}) AS rows GROUP BY service_id
     ) AS t
     ORDER BY t.spent DESC, t.calls DESC, t.service_id`;
 }

@@ -1,3 +1,4 @@
+import { DAYS_SUMMED_TO } from '../ledger/rollups/sum-tables.ts';
 import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import type { Tx } from '../platform/postgres.ts';
 import { type TimeRange, utcDay } from './time-range.ts';
@@ -41,6 +42,15 @@ export const within = (tx: Tx, unit: 'hour' | 'day', { fromMs, toMs }: TimeRange
     ${fromMs === null ? tx`` : tx`AND ${tx.text(unit)} >= ${at(fromMs)}`}
     ${toMs === null ? tx`` : tx`AND ${tx.text(unit)} < ${at(toMs)}`}`;
 };
+
+/** The sums of whole hours by key and service. @param of the rest of a WHERE */
+export const keyHours = (tx: Tx, of: ReturnType<Tx>, range: TimeRange) => tx`
+  SELECT service_id, key_id, (hour AT TIME ZONE 'UTC')::date AS day, ${tx.text(SUMS)} FROM key_hours WHERE ${of} ${within(tx, 'hour', range)}`;
+
+/** The sums of whole days by key and service: those of `key_days`, and of the hours that are not in it yet. */
+export const keyDays = (tx: Tx, of: ReturnType<Tx>, range: TimeRange) => tx`
+  SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days WHERE ${of} ${within(tx, 'day', range)}
+  UNION ALL ${keyHours(tx, tx`${of} AND hour >= ${tx.text(DAYS_SUMMED_TO)}`, range)}`;
 
 export function addedUp(all: readonly Sums[]): Sums {
   const of = (name: keyof Sums): number => all.reduce((sum, sums) => sum + sums[name], 0);

@@ -6,7 +6,7 @@ import { type DividedRange, divideRange, refusePartsOfDropped } from './divided-
 import { isOfKeys, isOfSums, MAX_KEYS, onlyKey } from './key-scope.ts';
 import { type ListedSums, MAX_DAYS, MAX_KEYS_OF_DAY, type ServiceUsage } from './listed-sums.ts';
 import { readWithDeadline } from './lists/deadline.ts';
-import { ADDED_UP, addedUp, SUMS, type Sums, sumsOfCalls, within } from './sums-sql.ts';
+import { ADDED_UP, addedUp, keyDays, keyHours, SUMS, type Sums, sumsOfCalls, within } from './sums-sql.ts';
 import type { TimeRange } from './time-range.ts';
 import { type HourUsage, selectHours } from './usage-hours.ts';
 import { selectRefundedDays } from './usage-refunds.ts';
@@ -31,18 +31,17 @@ export type KeyActivity = {
 /** The mode for `sql.begin`: all queries of the transaction see the same calls and sums. */
 const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
-/** The sums of whole hours. */
-const hourSums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) => tx`
-  SELECT service_id, key_id, (hour AT TIME ZONE 'UTC')::date AS day, ${tx.text(SUMS)} FROM key_hours
-  WHERE ${isOfSums(tx, scope)} ${within(tx, 'hour', range)} ${serviceId === null ? tx`` : tx`AND service_id = ${serviceId}`}`;
+const hourSums = (tx: Tx, filter: UsageFilter, range: TimeRange) => keyHours(tx, isOfFilter(tx, filter), range);
+
+const isOfFilter = (tx: Tx, { scope, serviceId }: UsageFilter) =>
+  tx`${isOfSums(tx, scope)} ${serviceId === null ? tx`` : tx`AND service_id = ${serviceId}`}`;
 
 /**
  * The sums of whole days by key and service. If the filter is a whole account and names no service, they are found by the account's
  * keys: before `summed_from`, an account has few.
  */
-const daySums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) => tx`
-  SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days
-  WHERE ${serviceId === null ? isOfKeys(tx, scope) : tx`${isOfSums(tx, scope)} AND service_id = ${serviceId}`} ${within(tx, 'day', range)}`;
+const daySums = (tx: Tx, filter: UsageFilter, range: TimeRange) =>
+  keyDays(tx, filter.serviceId === null ? isOfKeys(tx, filter.scope) : isOfFilter(tx, filter), range);
 
 const noSums = (tx: Tx) => tx`SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days WHERE false`;
 

@@ -171,7 +171,8 @@ const KEYS_TO_SUM = 8;
 export async function sumIfManyKeys(tx: Tx, accountId: string): Promise<void> {
   await tx`
     UPDATE accounts SET summed_from = 2 + greatest((now() AT TIME ZONE 'UTC')::date, (
-      SELECT max(last.day) FROM api_keys k, LATERAL (SELECT max(day) AS day FROM key_days WHERE key_id = k.key_id) AS last
+      SELECT max(last.day) FROM api_keys k, LATERAL (
+        SELECT (max(hour) AT TIME ZONE 'UTC')::date AS day FROM key_hours WHERE key_id = k.key_id) AS last
       WHERE k.account_id = ${accountId}))
     WHERE id = ${accountId} AND summed_from IS NULL
       AND (SELECT count(*) FROM api_keys WHERE account_id = ${accountId}) >= ${KEYS_TO_SUM}`;

@@ -24,6 +24,12 @@ export const PARTITION_LOCK = 7_014_658;
 export const RETENTION_LOCK = 7_014_660;
 
 /**
+ * The second number is an hour, counted since 1970. A transaction that changes rows of `key_hours` of that hour has the lock, shared;
+ * the one that adds the hour to `key_days` has it alone.
+ */
+export const HOUR_LOCK = 7_014_662;
+
+/**
  * Each writer holds this lock, shared, for the whole life of its session, so the number of its holders is the number of writers.
  */
 export const WRITERS_LOCK = 7_014_661;

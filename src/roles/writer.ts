@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { RetentionJob } from '../ledger/retention/retention-job.ts';
+import { KeyDaysJob } from '../ledger/rollups/key-days-job.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
@@ -80,6 +81,7 @@ export async function startWriter(options: {
   const isActive = (): boolean => writer.owns(0);
   const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
   const quality = new QualityJob({ sql, isActive, log });
+  const keyDays = new KeyDaysJob({ sql, log });
   const endedSessions = new EndedSessions({ sql, isActive, log });
   const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
   const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
@@ -94,7 +96,17 @@ export async function startWriter(options: {
     shards: () => writer.stats().ownedShards,
   });
   const unlisten = await listenForLooks(sql, reporter);
-  const jobs = [credits, debits, ...upkeep.reconcileJobs, quality, endedSessions, retention, health, nodeWatch];
+  const jobs = [
+    credits,
+    debits,
+    ...upkeep.reconcileJobs,
+    quality,
+    keyDays,
+    endedSessions,
+    retention,
+    health,
+    nodeWatch,
+  ];
   writer.start();
   for (const job of [...upkeep.sweepers, ...jobs]) job.start();
   return {

@@ -75,13 +75,15 @@ const byId = <T extends { serviceId: string }>(rows: readonly T[]) =>
   [...rows].sort((a, b) => (a.serviceId < b.serviceId ? -1 : 1));
 
 describe('the sums of a key', () => {
-  it('of any range equal those of its counted calls, read from days, hours and the calls of partial hours', async () => {
+  it('of any range equal those of its counted calls, read from days, hours that are in no day, and the calls of partial hours', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(call, { maxLength: 12 }),
         fc.array(fc.tuple(bound, bound, fc.constantFrom(null, 0, 1)), { minLength: 3, maxLength: 8 }),
-        async (calls, ranges) => {
+        fc.nat(54),
+        async (calls, ranges, hoursInDays) => {
           await sql`TRUNCATE calls, key_hours, key_days, service_hours`;
+          await sql`UPDATE installation SET days_summed_to = ${new Date(START + hoursInDays * HOUR_MS)}`;
           for (const one of calls) await add(one);
           await add({ atMs: START + 1, amount: 7, service: 0, path: '/x' }, other);
           for (const [a, b, service] of ranges) {

@@ -95,6 +95,17 @@ it('a stopping writer stores what a sweep under way settles', async () => {
   expect((await ledger.readBooks()).calls).toMatchObject([{ usage_id: event.usageId, outcome: 'abandoned' }]);
 });
 
+it('a writer adds the hours that are over to the sums by day', async () => {
+  const { sql } = ledger;
+  await sql`UPDATE installation SET days_summed_to = date_trunc('hour', now() - interval '30 hours', 'UTC')`;
+  const writer = await start();
+  await until(async () => {
+    const rows = await sql`SELECT FROM installation WHERE days_summed_to > now() - interval '70 minutes'`;
+    return rows.length === 1;
+  });
+  await writer.stop();
+});
+
 it('metrics report what the writer stores, rejects, sweeps and loads', async () => {
   const writer = await start();
   await ledger.append(newEvent(), newEvent());

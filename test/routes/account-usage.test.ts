@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 const TABLES =
   'calls, key_hours, key_days, account_days, account_key_days, service_hours, tag_days, tag_months, balance_refusals';
-beforeEach(() => sql.unsafe(`TRUNCATE ${TABLES}`));
+beforeEach(() => sql.unsafe(`TRUNCATE ${TABLES}; UPDATE installation SET days_summed_to = now()`));
 
 const usage = async (by: KeyRecord, query: object = {}) =>
   json(await send(routes, 'GET /usage', { by, query: query as Record<string, unknown> }));
@@ -196,8 +196,10 @@ it('sums and records are those of the calls that the key may see and that the fi
       fc.array(anyCall, { maxLength: 14 }),
       fc.array(anyQuery, { minLength: 3, maxLength: 8 }),
       fc.option(fc.constantFrom('2026-01-10', '2026-01-16', '2026-01-17', '2026-01-20'), { freq: 4 }),
-      async (made, queries, summedFrom) => {
+      fc.nat(96),
+      async (made, queries, summedFrom, hoursInDays) => {
         await sql.unsafe(`TRUNCATE ${TABLES}`);
+        await sql`UPDATE installation SET days_summed_to = ${new Date(MIDNIGHT + hoursInDays * HOUR_MS)}`;
         await sql`
           INSERT INTO tag_months (account_id, month, tag)
           SELECT ${keys.root.accountId}, '2026-01-01', 'taken-' || i FROM generate_series(1, ${MAX_TAGS - ROOM}::int) AS i`;

@@ -115,7 +115,7 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
     StoredCall[]
   >`SELECT ${sql.text(STORED_CALL)} FROM calls WHERE day = ${dayOfId(id)} AND usage_id = ${id}`;
   const sums = sumsOf(stored);
-  await sql.unsafe(`WITH ${addSumsFrom(1, 'several hours')} SELECT`, sumsColumns([sums]));
+  await sql.unsafe(`WITH ${addSumsFrom(1)} SELECT`, sumsColumns([sums]));
   const tags = tagColumns([sums]);
   if (tags !== null) {
     await sql.unsafe(CLAIM_TAGS_SQL, tags.slice(0, 3));

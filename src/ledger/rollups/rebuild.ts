@@ -4,6 +4,7 @@ import { FLUSH_LOCK, RETENTION_LOCK } from '../locks.ts';
 import { HORIZON_SQL } from '../retention/horizon.ts';
 import { sumsColumns } from './all-sums.ts';
 import { exactParts } from './exact-parts.ts';
+import { lockDay, unlockDay } from './key-days.ts';
 import { STORED_CALL, type StoredCall, sumsOf } from './stored-calls.ts';
 import { addSumsFrom, SUM_TABLES, type SumTable } from './sum-tables.ts';
 import { addTagSums, TAG_DAYS, tagColumns } from './tag-sums.ts';
@@ -88,7 +89,16 @@ FROM (
 WHERE found.day > coalesce((${HORIZON_SQL}), '-infinity')
 GROUP BY found.day ORDER BY found.day`;
 
-async function rebuildDay(session: PostgresSession, { day, partitions }: Day, options: Options): Promise<RebuiltDay> {
+async function rebuildDay(session: PostgresSession, of: Day, options: Options): Promise<RebuiltDay> {
+  await lockDay(session, of.day);
+  try {
+    return await rebuildLocked(session, of, options);
+  } finally {
+    await unlockDay(session, of.day);
+  }
+}
+
+function rebuildLocked(session: PostgresSession, { day, partitions }: Day, options: Options): Promise<RebuiltDay> {
   return session.transaction(async () => {
     const calls = await addUpCalls(session, day, partitions);
     await options.afterReading?.();
@@ -116,7 +126,7 @@ async function addUpCalls(session: PostgresSession, day: string, partitions: rea
     const page = await session.query<StoredCall>(`FETCH ${PAGE} FROM calls_of_day`);
     for (const part of exactParts(page, ({ amountMicros, latencyUs }) => ({ heldMicros: amountMicros, latencyUs }))) {
       const sums = sumsOf(part);
-      await session.query(`WITH ${addSumsFrom(1, 'several hours', PREFIX)} SELECT`, sumsColumns([sums]));
+      await session.query(`WITH ${addSumsFrom(1, PREFIX)} SELECT`, sumsColumns([sums]));
       const tags = tagColumns([sums]);
       if (tags !== null) await session.query(addTagSums(PREFIX), tags);
     }

@@ -9,9 +9,6 @@ export type SumTable = {
   readonly of?: SumTable;
 };
 
-/** Whether the calls of a batch began in one hour, as in nearly all batches. Its rows by day then equal its rows by hour. */
-export type Span = 'one hour' | 'several hours';
-
 export const SERVICE_HOURS: SumTable = {
   name: 'service_hours',
   keys: 2,
@@ -53,26 +50,26 @@ export const KEY_HOURS: SumTable = {
   ],
 };
 export const DAY_SUMS: readonly string[] = ['calls', 'free_calls', 'spent', 'latency_sum_us', 'latency_count'];
-/** The sums from `key_hours` that pages of usage need, by day. */
+/** The sums from `key_hours` that pages of usage need, by day: of hours before `DAYS_SUMMED_TO`. */
 export const KEY_DAYS: SumTable = {
   name: 'key_days',
   keys: 3,
   columns: ['key_id', 'day', 'service_id', 'account_id', ...DAY_SUMS],
   of: KEY_HOURS,
 };
-/** The sums of `key_days` of accounts with many keys (those with `summed_from`), by service. */
+/** The sums by day of accounts with many keys (those with `summed_from`), by service. */
 export const ACCOUNT_DAYS: SumTable = {
   name: 'account_days',
   keys: 3,
   columns: ['account_id', 'day', 'service_id', ...DAY_SUMS],
-  of: KEY_DAYS,
+  of: KEY_HOURS,
 };
 /** The same by key. */
 export const ACCOUNT_KEY_DAYS: SumTable = {
   name: 'account_key_days',
   keys: 3,
   columns: ['account_id', 'day', 'key_id', ...DAY_SUMS],
-  of: KEY_DAYS,
+  of: KEY_HOURS,
 };
 /** Histogram of the latencies of a service's succeeded calls, by day. */
 export const SERVICE_LATENCIES: SumTable = {
@@ -132,15 +129,15 @@ const KEPT: Readonly<Record<string, string>> = {
  * are locked in the order of their keys.
  *
  * The arrays are read in the target list: for sums by key that took Postgres 1.5 µs per row, and in FROM 2.5. Adding up equal keys
- * here, with GROUP BY, took 3 µs more per row, so it is done only for accounts with many keys, and for days whose hours differ.
+ * here, with GROUP BY, took 3 µs more per row, so it is done only for accounts with many keys, and for late calls.
  *
  * @param prefix of the tables' names, for tables with the same columns
  */
-export function addSumsFrom(first: number, span: Span, prefix = ''): string {
+export function addSumsFrom(first: number, prefix = ''): string {
   let next = first;
   const rowsOf = (table: SumTable): string => {
-    if (table === KEY_DAYS) return dayRows(span);
-    if (table.of !== undefined) return accountRows(table, table.of);
+    if (table === KEY_DAYS) return keyDayRows(`FROM ${KEY_HOURS.name}_added WHERE hour < ${DAYS_SUMMED_TO}`);
+    if (table.of !== undefined) return accountRows(table);
     const rows = sentRows(table, next);
     next += table.columns.length;
     return rows;
@@ -163,25 +160,29 @@ export function sentRows({ columns }: SumTable, first: number): string {
   return `SELECT ${values.join(', ')} FROM (SELECT ${arrays.join(', ')}) AS rows`;
 }
 
-/** A query of the rows of `key_days` that follow from those that are added to `key_hours`. */
-function dayRows(span: Span): string {
-  const hours = `SELECT *, (hour AT TIME ZONE 'UTC')::date AS day FROM ${KEY_HOURS.name}_added`;
-  if (span === 'one hour') return hours;
-  // As KEPT says, the smallest of several accounts. Postgres 15 has no minimum of uuids; that of their texts is the same.
-  return `
-    SELECT key_id, day, service_id, min(account_id::text)::uuid AS account_id, ${summed('h', DAY_SUMS)}
-    FROM (${hours}) AS h GROUP BY key_id, day, service_id`;
-}
+/** The hour up to which `key_days` has all calls, as of the statement's snapshot. */
+export const DAYS_SUMMED_TO = '(SELECT days_summed_to FROM installation WHERE only_row)';
 
-const summed = (alias: string, columns: readonly string[]): string =>
-  columns.map((column) => `sum(${alias}.${column})::bigint AS ${column}`).join(', ');
+const DAY_OF_HOUR = `(hour AT TIME ZONE 'UTC')::date`;
 
-/** SQL that sums the rows being added to the table `of`, for accounts with many keys. */
-function accountRows({ keys, columns }: SumTable, of: SumTable): string {
-  const key = columns.slice(0, keys).map((column) => `r.${column}`);
+const summed = (columns: readonly string[]): string =>
+  columns.map((column) => `sum(${column})::bigint AS ${column}`).join(', ');
+
+/**
+ * A query of rows of `key_days`: the sums of these rows of `key_hours`. As KEPT says, the smallest of several accounts. Postgres 15 has
+ * no minimum of uuids; that of their texts is the same.
+ */
+export const keyDayRows = (fromHours: string): string => `
+  SELECT key_id, ${DAY_OF_HOUR} AS day, service_id, min(account_id::text)::uuid AS account_id, ${summed(DAY_SUMS)}
+  ${fromHours} GROUP BY 1, 2, 3`;
+
+/** A query of the rows that are added for accounts with many keys. */
+function accountRows({ keys, columns }: SumTable): string {
+  const key = columns.slice(0, keys);
   return `
-    SELECT ${key.join(', ')}, ${summed('r', columns.slice(keys))}
-    FROM ${of.name}_added r JOIN accounts a ON a.id = r.account_id AND a.summed_from IS NOT NULL AND r.day >= a.summed_from
+    SELECT ${key.join(', ')}, ${summed(columns.slice(keys))}
+    FROM (SELECT *, ${DAY_OF_HOUR} AS day FROM ${KEY_HOURS.name}_added) AS r
+    JOIN accounts a ON a.id = account_id AND summed_from IS NOT NULL AND day >= summed_from
     GROUP BY ${key.join(', ')}`;
 }
 

@@ -1,7 +1,7 @@
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
-import { spanOf, sumsColumns } from '../rollups/all-sums.ts';
+import { sumsColumns } from '../rollups/all-sums.ts';
 import { HourSums, type KeyHour, type ServiceHour } from '../rollups/hour-sums.ts';
-import { addSumsFrom, type Span } from '../rollups/sum-tables.ts';
+import { addSumsFrom } from '../rollups/sum-tables.ts';
 import type { TagDay } from '../rollups/tag-sums.ts';
 import { chargedMicros, feeMicros, isCounted, type UsageEvent, useOf } from '../usage-event.ts';
 import { arrayLiterals, quoted } from './array-literal.ts';
@@ -12,13 +12,13 @@ const FIRST_SUMS_PARAMETER = 2 + FREE_COLUMNS;
 
 /**
  * Stores the rest of a batch after its calls, which are all new, and its entries: the journal row ($1), the free calls used ($2 to
- * $4) and the sums of calls. Balances move by the entries that are really stored. The same account and service may occur once per
+ * $4) and the sums of calls, whose hours are locked (`lockHours`). Balances move by the entries that are really stored. The same account and service may occur once per
  * page of the batch, so they are summed.
  *
  * Rows of `balances`, `free_usage` and each table of sums are locked in the order of their keys. Every transaction that moves
  * balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
  */
-const postSums = (span: Span): string => `
+export const POST_SUMS_SQL = `
 WITH journal_row AS (
   INSERT INTO journal (id, kind) OVERRIDING SYSTEM VALUE VALUES ($1::bigint, 'usage')
 ), posted AS MATERIALIZED (
@@ -30,16 +30,8 @@ WITH journal_row AS (
   FROM unnest($2::uuid[], $3::uuid[], $4::int[]) AS t (account_id, service_id, used)
   GROUP BY account_id, service_id ORDER BY account_id, service_id
   ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used
-), ${addSumsFrom(FIRST_SUMS_PARAMETER, span)}
+), ${addSumsFrom(FIRST_SUMS_PARAMETER)}
 SELECT count(*)::int AS entries, coalesce(sum(amount), 0)::bigint AS sum FROM posted`;
-
-const POST_SUMS_SQL: Readonly<Record<Span, string>> = {
-  'one hour': postSums('one hour'),
-  'several hours': postSums('several hours'),
-};
-
-/** The statement that stores the rest of a batch of these pages after its calls. */
-export const postSumsSql = (pages: readonly PageSums[]): string => POST_SUMS_SQL[spanOf(pages)];
 
 /**
  * Stores what the calls of a batch have spent of budgets. A separate statement, so that batches without budgets do not pay for it.
@@ -52,7 +44,7 @@ GROUP BY account_id, key_id, period ORDER BY account_id, key_id, period
 ON CONFLICT (account_id, key_id, period) DO UPDATE SET spent = b.spent + excluded.spent`;
 const BUDGET_COLUMNS = 4;
 
-/** The result of `postSumsSql`: how many entries the journal row has, and their sum. */
+/** The result of `POST_SUMS_SQL`: how many entries the journal row has, and their sum. */
 export type Posted = { readonly entries: number; readonly sum: number };
 
 /**
@@ -157,7 +149,7 @@ export function isExact(pages: readonly Pick<PageSums, 'largestSum'>[]): boolean
   return Number.isSafeInteger(pages.reduce((sum, { largestSum }) => sum + largestSum, 0));
 }
 
-/** The parameters of `postSumsSql` for the sums of all pages of a batch. */
+/** The parameters of `POST_SUMS_SQL` for the sums of all pages of a batch. */
 export function sumsParameters(journalId: number, pages: readonly PageSums[]): string[] {
   const free = pages.flatMap((page) => page.free);
   const freeColumns = arrayLiterals(free, FREE_COLUMNS, ({ accountId, serviceId, calls }, add) => {

@@ -1,6 +1,7 @@
 import { type PostgresSession, sqlState } from '../../platform/postgres.ts';
 import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { exactParts } from '../rollups/exact-parts.ts';
+import { lockHours } from '../rollups/key-days.ts';
 import { addTagSums, CLAIM_TAGS_SQL, tagColumns } from '../rollups/tag-sums.ts';
 import type { UsageEvent } from '../usage-event.ts';
 import { inMessages } from './binary-copy.ts';
@@ -10,8 +11,8 @@ import {
   CallSums,
   type PageSums,
   POST_BUDGETS_SQL,
+  POST_SUMS_SQL,
   type Posted,
-  postSumsSql,
   sumsParameters,
 } from './call-sums.ts';
 import { COPY_ENTRIES_SQL, entryData, entrySums } from './entry-rows.ts';
@@ -82,7 +83,8 @@ async function nextJournalId(session: PostgresSession): Promise<number> {
 async function postSums(session: PostgresSession, journalId: number, pages: readonly PageSums[]): Promise<void> {
   const entries = entrySums(pages);
   if (entries.size > 0) await session.copyIn(COPY_ENTRIES_SQL, inMessages(entryData(entries, journalId)));
-  const [posted] = await session.query<Posted>(postSumsSql(pages), sumsParameters(journalId, pages));
+  await lockHours(session, pages);
+  const [posted] = await session.query<Posted>(POST_SUMS_SQL, sumsParameters(journalId, pages));
   const budgets = budgetParameters(pages);
   if (budgets !== null) await session.query(POST_BUDGETS_SQL, budgets);
   await postTags(session, pages);

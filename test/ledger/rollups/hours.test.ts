@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { classOf } from '../../../src/ledger/rollups/call-class.ts';
+import { addHours } from '../../../src/ledger/rollups/key-days.ts';
 import { bucketOf } from '../../../src/ledger/rollups/latency-buckets.ts';
 import type { Outcome, UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
@@ -79,11 +80,13 @@ it('SQL and the writer use the same classes and latency buckets', async () => {
 });
 
 it('however often and by whatever path calls are stored, the hours count each counted call once', async () => {
-  const act = fc.constantFrom('flush', 'careful flush', 'replay');
+  const act = fc.constantFrom('flush', 'careful flush', 'replay', 'add hours');
   const property = fc.asyncProperty(
+    fc.nat(72),
     fc.array(fc.tuple(act, fc.array(anyEvent, { minLength: 1, maxLength: 8 })), { maxLength: 12 }),
-    async (acts) => {
+    async (hours, acts) => {
       await ledger.clear();
+      await ledger.sql`UPDATE installation SET days_summed_to = ${new Date(DAY + hours * 3_600_000)}`;
       await ledger.sql`
         INSERT INTO accounts (id, owner_id, summed_from) VALUES (${accounts[0] as string}, 'few keys', NULL),
           (${accounts[1] as string}, 'many keys', ${new Date(DAY + 86_400_000).toISOString().slice(0, 10)})`;
@@ -95,6 +98,10 @@ it('however often and by whatever path calls are stored, the hours count each co
 });
 
 async function flush(act: string, events: readonly UsageEvent[]): Promise<void> {
+  if (act === 'add hours') {
+    expect(await ledger.sql.begin(addHours)).toMatch(/^(some|all)$/);
+    return;
+  }
   await ledger.store.command('flushall');
   await ledger.append(...events);
   const batch = await readAll();

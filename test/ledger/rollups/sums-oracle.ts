@@ -70,7 +70,7 @@ const keyDaysOf = (from: string): string => `
   SELECT key_id, day_begun AS day, service_id, (min(account_id::text))::uuid AS account_id, count(*) AS calls,
     count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
     sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
-  FROM ${countedOf(from)} GROUP BY key_id, day_begun, service_id`;
+  FROM ${countedOf(from)} WHERE hour < (SELECT days_summed_to FROM installation) GROUP BY key_id, day_begun, service_id`;
 
 /** The sums by day of accounts that have them, by account and one thing more. */
 const accountDaysOf =
