@@ -19,6 +19,7 @@ type Divisible = {
   readonly kind: string;
   readonly amountMicros: number;
   readonly from: Date | null;
+  readonly calls: number | null;
   readonly serviceId: string | null;
 };
 
@@ -28,6 +29,7 @@ type Part = {
   readonly part: number;
   readonly charged: number;
   readonly fees: number;
+  readonly calls: number;
   readonly first: Date;
   readonly lastMicros: number;
 };
@@ -108,9 +110,11 @@ async function selectParts(
   const after = of.ledger === 'wallet' ? 0 : 1;
   const times = [...new Set(cuts)].sort((a, b) => a - b).map((cut) => timeOf(tx, cut + after));
   const account = tx.text(of.ledger === 'wallet' ? 'account_id' : 'provider_id');
+  // As `key_hours` and `service_hours` count them.
+  const calls = tx.text(of.ledger === 'wallet' ? 'count(*)' : "count(*) FILTER (WHERE c.outcome = 'completed')");
   return tx<Part[]>`
     SELECT c.service_id AS "serviceId", width_bucket(c.created_at, ARRAY[${times.map((time, i) => (i === 0 ? time : tx`, ${time}`))}]) AS part,
-           sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees, min(c.created_at) AS first,
+           sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees, ${calls} AS calls, min(c.created_at) AS first,
            ${microsOf(tx, tx`max(c.created_at)`)} AS "lastMicros"
     FROM calls c
     WHERE c.key_id IN (SELECT key_id ${keysOfHour(tx, of, hour)}) AND c.${account} = ${of.accountId} ${madeWithin(tx, range)}
@@ -125,5 +129,8 @@ function partsOf<Row extends Divisible>(row: Row, all: readonly Part[]): Row[] {
   const parts = all.filter((part) => part.serviceId === row.serviceId && amountOf(part) !== 0);
   const sum = parts.reduce((total, part) => total + amountOf(part), 0);
   if (sum !== row.amountMicros) return [row];
-  return parts.map((part) => ({ ...row, micros: part.lastMicros, from: part.first, amountMicros: amountOf(part) }));
+  return parts.map((part) => ({
+    ...row,
+    ...{ micros: part.lastMicros, from: part.first, calls: part.calls, amountMicros: amountOf(part) },
+  }));
 }

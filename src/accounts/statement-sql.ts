@@ -23,6 +23,8 @@ export type Movement = {
   readonly balanceMicros: number;
   /** For a sum over calls: when the first of them began, and the service. */
   readonly from: Date | null;
+  /** For a sum: how many calls, those that cost nothing included. */
+  readonly calls: number | null;
   readonly serviceId: string | null;
   readonly serviceName: string | null;
   /** For a refund: its call. */
@@ -73,7 +75,7 @@ type Source = {
   readonly amount: Fragment;
   /** GROUP BY, if several rows of the table make one movement; `at` is then an aggregate. */
   readonly group: Fragment | null;
-  /** The columns besides position and amount: kind, first_at, service_id, usage_id, reference, reason. */
+  /** The columns besides position and amount: kind, first_at, calls, service_id, usage_id, reference, reason. */
   readonly columns: Fragment;
   /** ORDER BY, newest first. It begins with `indexed`, so that Postgres need not sort all movements to find the newest. */
   readonly order: Fragment;
@@ -179,7 +181,7 @@ function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 
     lagHours: 0,
     group: null,
     amount,
-    columns: tx`${kind}::text AS kind, NULL::timestamptz AS first_at, NULL::uuid AS service_id, NULL::uuid AS usage_id, m.reference,
+    columns: tx`${kind}::text AS kind, NULL::timestamptz AS first_at, NULL::bigint AS calls, NULL::uuid AS service_id, NULL::uuid AS usage_id, m.reference,
                 ${reason} AS reason`,
     order: tx`${at} DESC, m.journal_id DESC`,
   };
@@ -198,7 +200,7 @@ function refundsReceived(tx: Tx, accountId: string): Source {
     lagHours: 0,
     group: null,
     amount: tx`m.amount`,
-    columns: tx`'refund' AS kind, NULL::timestamptz AS first_at, m.service_id, m.usage_id, m.reference, m.reason`,
+    columns: tx`'refund' AS kind, NULL::timestamptz AS first_at, NULL::bigint AS calls, m.service_id, m.usage_id, m.reference, m.reason`,
     order: tx`m.created_at DESC, m.journal_id DESC`,
   };
 }
@@ -217,7 +219,7 @@ function refundsGiven(tx: Tx, accountId: string): Source {
     lagHours: 0,
     group: null,
     amount: tx`part.amount`,
-    columns: tx`part.kind, NULL::timestamptz AS first_at, m.service_id, m.usage_id, m.reference, m.reason`,
+    columns: tx`part.kind, NULL::timestamptz AS first_at, NULL::bigint AS calls, m.service_id, m.usage_id, m.reference, m.reason`,
     order: tx`m.created_at DESC, m.journal_id DESC, part.suffix DESC`,
   };
 }
@@ -233,7 +235,7 @@ function charges(tx: Tx, accountId: string): Source {
     // An hour has a row for each key of the account.
     group: tx`GROUP BY m.hour, m.service_id`,
     amount: tx`-m.spent`,
-    columns: tx`'charge' AS kind, min(m.first_call_at) AS first_at, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
+    columns: tx`'charge' AS kind, min(m.first_call_at) AS first_at, sum(m.calls)::bigint AS calls, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
                 NULL::text AS reason`,
     order: tx`m.hour DESC, ${last} DESC, m.service_id DESC`,
   };
@@ -256,7 +258,7 @@ function earnings(tx: Tx, accountId: string): Source {
     lagHours: 1,
     group: null,
     amount: tx`part.amount`,
-    columns: tx`part.kind, m.first_call_at AS first_at, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
+    columns: tx`part.kind, m.first_call_at AS first_at, m.completed AS calls, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
                 NULL::text AS reason`,
     order: tx`m.hour DESC, ${at} DESC, m.service_id DESC, part.suffix DESC`,
   };
@@ -303,7 +305,7 @@ async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRe
 async function selectRows(tx: Tx, sources: readonly Source[], request: StatementRequest): Promise<readonly Row[]> {
   const newest = sources.map((source, i) => tx`${i === 0 ? tx`` : tx`UNION ALL`} (${newestOf(tx, source, request)})`);
   return tx<Row[]>`
-    SELECT ${microsOf(tx, tx`m.at`)} AS micros, m.rest, m.kind, m.amount AS "amountMicros", m.first_at AS "from",
+    SELECT ${microsOf(tx, tx`m.at`)} AS micros, m.rest, m.kind, m.amount AS "amountMicros", m.first_at AS "from", m.calls,
            m.service_id AS "serviceId", s.name AS "serviceName", m.usage_id AS "usageId", m.reference, m.reason
     FROM (SELECT * FROM (${newest}) AS kinds ORDER BY at DESC, rest COLLATE "C" DESC LIMIT ${request.limit}) AS m
     LEFT JOIN services s ON s.id = m.service_id

@@ -32,13 +32,23 @@ SwaggerUIBundle({
 });
 `;
 
-/** The list of servers is hidden, because there is one, and so are links between operations, because there are none. */
+/**
+ * The bar at the top looks like that of the pages of web/, whose tokens have these colours. The list of servers is hidden, because there is
+ * one, and so are links between operations, because there are none.
+ */
 const STYLE = `body { margin: 0; }
 html.dark-mode { color-scheme: dark; }
-nav { display: flex; gap: 1.5rem; padding: 0.75rem 1.25rem; font: 600 15px system-ui, sans-serif; background: #14213d; }
-nav a { color: #fff; text-decoration: none; }
-nav a:hover, nav a:focus-visible { text-decoration: underline; }
-nav a:first-child { margin-right: auto; }
+nav { display: flex; flex-wrap: wrap; align-items: center; gap: 0.25rem 1rem; box-sizing: border-box; min-height: 3.5rem;
+  padding: 0.5rem max(1.25rem, calc(50vw - 36rem)); border-bottom: 1px solid #e4e4e0; background: #fbfbfa;
+  font: 13px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
+nav a { padding: 0.3rem 0 calc(0.3rem - 2px); border-bottom: 2px solid transparent; color: #4b5261; text-decoration: none; }
+nav a:hover, nav a:focus-visible { color: #171a21; text-decoration: underline; }
+nav a[aria-current] { border-bottom-color: #0b6b57; color: #171a21; }
+nav a:first-child { margin-right: 0.5rem; color: #171a21; font-size: 17px; font-weight: 680; letter-spacing: -0.02em; }
+html.dark-mode nav { border-color: #2a2f39; background: #0f1115; }
+html.dark-mode nav a { color: #b0b7c5; }
+html.dark-mode nav a:hover, html.dark-mode nav a:first-child, html.dark-mode nav a[aria-current] { color: #eceef2; }
+html.dark-mode nav a[aria-current] { border-bottom-color: #4fd1b0; }
 .swagger-ui .info { margin: 2rem 0; }
 .swagger-ui .scheme-container { padding: 0.5rem 0; box-shadow: none; }
 .swagger-ui .response-col_links, .swagger-ui .scheme-container .servers-title, .swagger-ui .scheme-container .servers { display: none; }
@@ -70,7 +80,7 @@ export function referencePage(links: readonly (readonly [text: string, path: str
 <title>Tollgate API reference</title>
 <link rel="icon" href="data:,">
 ${styles.map(({ name }) => `<link rel="stylesheet" href="/docs/${name}">`).join('\n')}
-<nav><a href="/">Tollgate</a>${links.map(([text, path]) => `<a href="${path}">${text}</a>`).join('')}</nav>
+<nav><a href="/">Tollgate</a>${links.map(([text, path]) => `<a href="${path}"${path === '/docs' ? ' aria-current="page"' : ''}>${text}</a>`).join('')}</nav>
 <main id="reference"><noscript>This page needs JavaScript. The document that it shows is at /api/v1/openapi.json.</noscript></main>
 ${scripts.map(({ name }) => `<script src="/docs/${name}"></script>`).join('\n')}
 </html>

@@ -54,6 +54,14 @@ const pageHeaders = (policy: string): Record<string, string> => ({
   'X-Content-Type-Options': 'nosniff',
 });
 
+/** As the header of the pages of web/ has them. */
+const HEADER = [
+  ['Services', '/'],
+  ['Console', '/console'],
+  ['API reference', '/docs'],
+  ['For agents', '/llms.txt'],
+] as const;
+
 /**
  * `/`: what this is. `/docs`: the OpenAPI document, to be read by people.
  *
@@ -73,7 +81,7 @@ export function pageRoutes(
   const root = { name: 'tollgate', version: VERSION, links, ...(operator === null ? {} : { operator }) };
   return [
     ...(site === null ? [welcomeRoute(root, shown)] : site(root)),
-    ...referenceRoutes(shown.filter(([, path]) => path !== '/docs')),
+    ...referenceRoutes(site === null ? shown.filter(([, path]) => path !== '/docs') : HEADER),
   ];
 }
 

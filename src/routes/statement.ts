@@ -6,7 +6,7 @@ import { ApiError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, Route } from '../http/route.ts';
 import { keyOf, ROLES } from '../keys/caller.ts';
 import type { Wallet, WalletReader } from '../ledger/wallets/wallets.ts';
-import { CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
+import { COUNT, CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
@@ -41,13 +41,14 @@ const MOVEMENT = record(
       description:
         'Of a sum over the calls of a service within an hour, between two other movements: when the first of them began',
     },
+    calls: { ...COUNT, description: 'Of a sum: how many calls, those that cost nothing included' },
     service_id: UUID,
     service_name: TEXT,
     usage_id: { ...UUID, description: 'Of a refund, and of the fee that came back with it: the call' },
     reference: TEXT,
     reason: TEXT,
   },
-  { optional: ['from', 'service_id', 'service_name', 'usage_id', 'reference', 'reason'] },
+  { optional: ['from', 'calls', 'service_id', 'service_name', 'usage_id', 'reference', 'reason'] },
 );
 const STATEMENT = record('Statement', {
   owner_id: TEXT,
@@ -63,6 +64,7 @@ const CHARGE = {
   amount: -0.002,
   balance: 9.998,
   from: '2026-11-22T07:02:31.004Z',
+  calls: 1,
   service_id: EXAMPLE.serviceId,
   service_name: 'Translate',
 };
@@ -78,7 +80,19 @@ const STATEMENT_EXAMPLE = {
 const LIST = new CsvList({
   fileName: 'statement.csv',
   entries: 'movements',
-  columns: ['at', 'kind', 'amount', 'balance', 'from', 'service_id', 'service_name', 'reference', 'reason', 'usage_id'],
+  columns: [
+    'at',
+    'kind',
+    'amount',
+    'balance',
+    'from',
+    'calls',
+    'service_id',
+    'service_name',
+    'reference',
+    'reason',
+    'usage_id',
+  ],
   filters: {
     ledger: {
       type: 'string',
@@ -200,7 +214,15 @@ const isNewest = ({ fromMs, toMs }: TimeRange, nowMs: number): boolean =>
 function pending(balanceMicros: number, found: StatementPage, newest = new Date(0)): Shown[] {
   const amountMicros = balanceMicros - found.balanceMicros;
   if (amountMicros === 0) return [];
-  const nothing = { from: null, serviceId: null, serviceName: null, usageId: null, reference: null, reason: null };
+  const nothing = {
+    from: null,
+    calls: null,
+    serviceId: null,
+    serviceName: null,
+    usageId: null,
+    reference: null,
+    reason: null,
+  };
   // The clock of the gateway that took the last call may be ahead of this one's.
   const at = new Date(Math.max(Date.now(), newest.getTime()));
   return [{ at, kind: 'pending', amountMicros, balanceMicros, ...nothing }];
@@ -212,6 +234,7 @@ const rowOf = (row: Shown) => ({
   amount: microsToUsd(row.amountMicros),
   balance: microsToUsd(row.balanceMicros),
   ...(row.from === null ? {} : { from: row.from.toISOString() }),
+  ...(row.calls === null ? {} : { calls: row.calls }),
   ...(row.serviceId === null ? {} : { service_id: row.serviceId, service_name: row.serviceName ?? '' }),
   ...(row.usageId === null ? {} : { usage_id: row.usageId }),
   ...(row.reference === null ? {} : { reference: row.reference }),

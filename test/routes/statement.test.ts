@@ -230,10 +230,20 @@ describe('GET /statement/me', () => {
         amount: -0.0005,
         balance: 9.9945,
         from: last,
+        calls: 1,
         service_id: weather,
         service_name: 'weather',
       },
-      { at: last, kind: 'charge', amount: -0.005, balance: 9.995, from: first, service_id: maps, service_name: 'maps' },
+      {
+        at: last,
+        kind: 'charge',
+        amount: -0.005,
+        balance: 9.995,
+        from: first,
+        calls: 2,
+        service_id: maps,
+        service_name: 'maps',
+      },
       {
         at: '2026-03-01T00:03:00.000Z',
         kind: 'credit',
@@ -378,8 +388,8 @@ describe('GET /statement/me', () => {
       headers: { accept: 'text/csv' },
     });
     expect(String(response.body).split('\r\n').slice(0, 2)).toEqual([
-      'at,kind,amount,balance,from,service_id,service_name,reference,reason,usage_id',
-      expect.stringMatching(/^2026-03-01T02:00:00.000Z,credit,1,3,,,,c\d+,,$/),
+      'at,kind,amount,balance,from,calls,service_id,service_name,reference,reason,usage_id',
+      expect.stringMatching(/^2026-03-01T02:00:00.000Z,credit,1,3,,,,,c\d+,,$/),
     ]);
     const cursor = response.headers?.['X-ACF-Next-Cursor'];
     expect((await ask({ cursor })).movements).toMatchObject([{ amount: 1, balance: 1 }]);

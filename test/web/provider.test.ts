@@ -224,14 +224,14 @@ describe('a provider in a browser', () => {
     await web.market.request(`/api/v1/services/${id}`, { key: provider, method: 'DELETE' });
   });
 
-  it('saves a listing as a draft, which no search finds until it is listed', async () => {
+  it('saves a service without listing it, so that no search finds it until it is listed', async () => {
     const visit = await visitAs('/console/services/new');
     const { page } = visit;
     await page.getByLabel('Name').fill('Draft of a service');
     await page.getByLabel('Category').fill('weather');
     await page.getByLabel('Price in US dollars').fill('0');
     await page.getByLabel('Endpoint').fill(`${service.url}/v1`);
-    await page.getByRole('button', { name: 'Save as a draft' }).click();
+    await page.getByRole('button', { name: 'Save without listing' }).click();
     await page.getByText('Not listed', { exact: true }).waitFor();
     const isFound = async (): Promise<boolean> =>
       (await web.market.request(`/api/v1/discover/${serviceId(visit)}`)).status === 200;

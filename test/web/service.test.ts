@@ -163,7 +163,7 @@ describe('the page of a service in a browser', () => {
     expect(await mayLeave()).toBe(true);
     expect(await page.locator('main').textContent()).not.toContain('sk_');
     // The account stays: three calls are free, and the fourth is told what is missing.
-    for (const button of ['Call 1 of 2 free calls', 'Call 1 of 1 free call']) {
+    for (const button of ['Call 2 free calls left', 'Call 1 free call left']) {
       await page.getByRole('button', { name: button }).waitFor();
       if (button.includes('2')) await visit.shot('service-free-left');
       const arrived = page.waitForResponse(/\/proxy\//);

@@ -305,7 +305,7 @@ describe('somebody who has signed in', () => {
     const key = await opened('everywhere');
     const [visit, elsewhere] = [await visitor(key), await visitor(key)];
     const { page } = visit;
-    await page.getByRole('link', { name: 'Where you are signed in' }).click();
+    await page.getByRole('link', { name: 'Sessions' }).click();
     await page.getByRole('row', { name: /Another browser/ }).waitFor();
     expect(await page.getByRole('row').count()).toBe(3);
     await visit.shot('sessions');

@@ -15,6 +15,7 @@ import {
 } from './session/browser.ts';
 import { share, sharedToken, shareNothing, type Token } from './session/tabs.ts';
 import { hasKept, notKept } from './session/unkept.ts';
+import { unsaved } from './unsaved.ts';
 
 export { canKeep, sessionsHere } from './session/browser.ts';
 
@@ -55,6 +56,8 @@ export const resumed = signal(false);
 export const unanswered = signal<unknown>(null);
 /** Whether nobody is signed in because the last session was ended elsewhere, or expired. */
 export const wasEnded = signal(false);
+/** Whether another tab has switched accounts, and this one has not followed, because something in it is not saved. */
+export const hasStayed = signal(false);
 /** A client with the key of this tab, or without one. */
 export const api = computed<Api>(() => session.value?.api ?? anonymous);
 
@@ -69,7 +72,7 @@ export async function signIn(key: string, remember: boolean): Promise<Session> {
   const text = key.trim().replace(/^Bearer\s+/i, '');
   if (!KEY_PATTERN.test(text)) {
     const isCut = /^acf_\w*:sk_\w*$/.test(text);
-    const fault = isCut ? 'This key is not whole: a part of it is missing, or too much.' : PARTS;
+    const fault = isCut ? 'This key is incomplete. Copy both parts, acf_…:sk_….' : PARTS;
     throw new ApiFailure('malformed', fault, 0, null);
   }
   const signedIn = remember && canKeep() ? await entered(text) : await tried(text, remember);
@@ -120,6 +123,7 @@ function takeOver(next: Session): void {
   session.value = next;
   unanswered.value = null;
   wasEnded.value = false;
+  hasStayed.value = false;
   store();
   const mine = kept();
   if (next.id === null || mine === null) return;
@@ -299,8 +303,13 @@ export async function resume(): Promise<void> {
   resumed.value = true;
 }
 
-/** Follows another tab that has signed in, switched or signed out. A key of this tab stays. */
-async function follow(): Promise<void> {
+/**
+ * Follows another tab that has signed in, switched or signed out. A key of this tab stays, and so does an account while something in
+ * the tab is not saved.
+ *
+ * @param always  even then
+ */
+export async function follow(always = false): Promise<void> {
   const mine = kept();
   const now = session.value;
   if (mine === null) {
@@ -309,6 +318,8 @@ async function follow(): Promise<void> {
     return;
   }
   const round = signedOut;
+  hasStayed.value = !always && now?.id != null && now.id !== mine.id && unsaved.value;
+  if (hasStayed.value) return;
   if (now === null || (now.id !== null && now.id !== mine.id)) {
     const found = await tokenOf(mine.id)
       .catch((failure: unknown) => {
@@ -324,8 +335,10 @@ async function follow(): Promise<void> {
       becomeNobody();
       wasEnded.value = true;
     }
-    if (!(found instanceof Error)) takeOver(found as Session);
-    else if (kept() !== null && session.value === null) unanswered.value = found;
+    if (!(found instanceof Error)) {
+      takeOver(found as Session);
+      if (now !== null) say(`Switched to ${(found as Session).me.owner_id}, as in another tab.`);
+    } else if (kept() !== null && session.value === null) unanswered.value = found;
     return;
   }
   await listOthers();

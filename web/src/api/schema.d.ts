@@ -2354,6 +2354,8 @@ export interface components {
              * @description Of a sum over the calls of a service within an hour, between two other movements: when the first of them began
              */
             from?: string;
+            /** @description Of a sum: how many calls, those that cost nothing included */
+            calls?: number;
             /** Format: uuid */
             service_id?: string;
             service_name?: string;
@@ -9828,6 +9830,7 @@ export interface operations {
                      *           "amount": -0.002,
                      *           "balance": 9.998,
                      *           "from": "2026-11-22T07:02:31.004Z",
+                     *           "calls": 1,
                      *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
                      *           "service_name": "Translate"
                      *         },
@@ -9844,8 +9847,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Statement"];
                     /**
-                     * @example at,kind,amount,balance,from,service_id,service_name,reference,reason,usage_id
-                     *     2026-11-22T07:41:10.250Z,charge,-0.002,9.998,2026-11-22T07:02:31.004Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
+                     * @example at,kind,amount,balance,from,calls,service_id,service_name,reference,reason,usage_id
+                     *     2026-11-22T07:41:10.250Z,charge,-0.002,9.998,2026-11-22T07:02:31.004Z,1,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
                      */
                     "text/csv": string;
                 };
@@ -9922,6 +9925,7 @@ export interface operations {
                      *           "amount": -0.002,
                      *           "balance": 9.998,
                      *           "from": "2026-11-22T07:02:31.004Z",
+                     *           "calls": 1,
                      *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
                      *           "service_name": "Translate"
                      *         },
@@ -9938,8 +9942,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Statement"];
                     /**
-                     * @example at,kind,amount,balance,from,service_id,service_name,reference,reason,usage_id
-                     *     2026-11-22T07:41:10.250Z,charge,-0.002,9.998,2026-11-22T07:02:31.004Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
+                     * @example at,kind,amount,balance,from,calls,service_id,service_name,reference,reason,usage_id
+                     *     2026-11-22T07:41:10.250Z,charge,-0.002,9.998,2026-11-22T07:02:31.004Z,1,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
                      */
                     "text/csv": string;
                 };

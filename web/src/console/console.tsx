@@ -7,7 +7,7 @@ import { ApiFailure } from '../api/client.ts';
 import { Button, Card, Empty, FailureNote, LinkButton, Note, useChosenInView } from '../design/index.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
-import { resume, resumed, session, unanswered } from '../session.ts';
+import { follow, hasStayed, resume, resumed, session, unanswered } from '../session.ts';
 import { SECTIONS, sectionOf } from './all-sections.ts';
 import type { Section } from './section.tsx';
 import { NewAccount, SignIn } from './sign-in.tsx';
@@ -106,6 +106,7 @@ function Frame() {
   useEffect(() => {
     if (shown.current === keyId) return;
     shown.current = keyId;
+    scrollTo(0, 0);
     if (Page !== undefined) return;
     const twin = TWINS[address.path];
     address.go(twin !== undefined && sectionOf(sections, twin) !== undefined ? twin : '/console', true);
@@ -125,6 +126,17 @@ function Frame() {
           </Note>
         )}
         <UnkeptNote />
+        {hasStayed.value && (
+          <Note tone="warn">
+            <span>
+              Another tab has switched to another account. This one stays as {me.owner_id}, because something here is
+              not saved.
+            </span>
+            <Button small onClick={() => void follow(true)}>
+              Discard it and switch here, too
+            </Button>
+          </Note>
+        )}
         {Page === undefined && me.role === 'buyer' && address.path.startsWith('/console/services') ? (
           <Selling />
         ) : Page === undefined ? (

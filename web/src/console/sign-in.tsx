@@ -38,8 +38,21 @@ export function SignIn() {
 const WRONG_KEY =
   'This gateway does not take this key. Was it copied whole, is it of this gateway, and was it not revoked or rotated?';
 
-/** Asks for a key, and signs in with it. @param onDone called after that */
-export function WithKey({ submit, onDone }: { readonly submit: string; readonly onDone?: () => void }) {
+/**
+ * Asks for a key, and signs in with it.
+ *
+ * @param onDone   called after that
+ * @param onCancel in a dialog
+ */
+export function WithKey({
+  submit,
+  onDone,
+  onCancel,
+}: {
+  readonly submit: string;
+  readonly onDone?: () => void;
+  readonly onCancel?: () => void;
+}) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const send = async (form: HTMLFormElement): Promise<void> => {
@@ -78,7 +91,8 @@ export function WithKey({ submit, onDone }: { readonly submit: string; readonly 
       />
       <Remember />
       {failure !== null && <FailureNote failure={failure} />}
-      <div>
+      <div class={onCancel && 'dialog-foot'}>
+        {onCancel && <Button onClick={onCancel}>Cancel</Button>}
         <Button kind="primary" type="submit" busy={busy}>
           {submit}
         </Button>
@@ -108,7 +122,7 @@ const OPERATES: readonly [Role, string] = ['admin', 'run this marketplace, as it
 const isOperated = signal(false);
 
 /** Opens an account, shows its key once, and signs in with it beside those who are signed in. @param onDone called after that */
-export function NewAccount({ onDone }: { readonly onDone?: () => void }) {
+export function NewAccount({ onDone, onCancel }: { readonly onDone?: () => void; readonly onCancel?: () => void }) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const { path } = useAddress();
@@ -178,8 +192,9 @@ export function NewAccount({ onDone }: { readonly onDone?: () => void }) {
         )}
         <Remember />
         {failure !== null && <FailureNote failure={failure} />}
-        <div>
-          <Button type="submit" busy={busy}>
+        <div class={onCancel && 'dialog-foot'}>
+          {onCancel && <Button onClick={onCancel}>Cancel</Button>}
+          <Button {...(onCancel ? { kind: 'primary' as const } : {})} type="submit" busy={busy}>
             Open an account
           </Button>
         </div>

@@ -39,7 +39,7 @@ export function Who() {
             onChange={(event) => remember(event.currentTarget.checked)}
           />
         ) : (
-          <a href="/console/sessions">Where you are signed in</a>
+          <a href="/console/sessions">Sessions</a>
         )}
         {others.value.length > 0 && (
           <>
@@ -72,7 +72,11 @@ export function Who() {
       {adding !== null && (
         <Dialog title={adding === 'key' ? 'Use another key' : 'Open another account'} onClose={close}>
           <p class="soft">The account that is signed in now stays signed in: you can switch between the two.</p>
-          {adding === 'key' ? <WithKey submit="Use this key" onDone={close} /> : <NewAccount onDone={close} />}
+          {adding === 'key' ? (
+            <WithKey submit="Use this key" onDone={close} onCancel={close} />
+          ) : (
+            <NewAccount onDone={close} onCancel={close} />
+          )}
         </Dialog>
       )}
     </details>

@@ -35,6 +35,8 @@ export function ServiceCharts({ stats }: { readonly stats: Schemas['ServiceStats
   );
 }
 
+const DAY_S = 86_400;
+
 function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const { t, language } = useI18n();
   const data = chartData(stats.days, Date.now());
@@ -45,6 +47,8 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const nothing = <p class="soft small">{t('service.latencyNone')}</p>;
   const wasCharged = stats.price_charged.median !== null;
   const byDay = { times: data.times, height: 180, language };
+  // Prices are known by day only. Beside charts of hours they begin where those do.
+  const first = hours === null ? 0 : data.times.findIndex((time) => time + DAY_S > (hours.times[0] ?? 0));
   const usual = { ...byDay, times: counted.times, unit: hours === null ? ('day' as const) : ('hour' as const) };
   const latencies =
     hours === null
@@ -99,11 +103,12 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
         {wasCharged ? (
           <TimeChart
             {...byDay}
+            times={data.times.slice(first)}
             label={t('service.chartPrice')}
             format={(value) => money(value, language)}
             series={[
-              { name: t('service.median'), values: data.priceMedian },
-              { name: 'p95', values: data.priceP95 },
+              { name: t('service.median'), values: data.priceMedian.slice(first) },
+              { name: 'p95', values: data.priceP95.slice(first) },
             ]}
           />
         ) : (

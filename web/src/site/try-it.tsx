@@ -118,6 +118,8 @@ export default function TryIt({ service, operation }: Props) {
   );
 }
 
+const OPENED = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+
 /** Makes a call, after opening an account if there is none. */
 function useCall() {
   const [state, setState] = useState<CallState | null>(null);
@@ -133,10 +135,7 @@ function useCall() {
       if (session.value === null) {
         setIsOpening(true);
         // Some have several, and an operator sees those of everybody.
-        const made = await openAccount(
-          `My account ${new Date().toISOString().slice(0, 16).replace('T', ' ')}`,
-          'buyer',
-        );
+        const made = await openAccount(`My account ${OPENED.format(new Date())}`, 'buyer');
         opened.value = made;
         key = `${made.key_id}:${made.secret}`;
       } else key = await session.value.credential.now();
@@ -270,10 +269,15 @@ function Terms(props: PriceProps) {
 function NewKey({ who }: { readonly who: Session | null }) {
   const { t } = useI18n();
   const made = opened.value;
+  const heading = useRef<HTMLElement>(null);
+  // The button that was pressed is another now, and a key that is shown once must not go unnoticed.
+  useEffect(() => heading.current?.focus({ preventScroll: true }), [made?.key_id, who?.me.key_id]);
   if (made === null || who?.me.key_id !== made.key_id) return null;
   return (
     <section class="note note-good try-key" aria-label={t('try.newKey')}>
-      <strong>{t('try.newKey')}</strong>
+      <strong ref={heading} tabIndex={-1}>
+        {t('try.newKey')}
+      </strong>
       <span class="soft">{t(who.id === null ? 'try.newKeyText' : 'try.newKeyBrowser')}</span>
       <Code wrap label={t('try.apiKey')} text={`${made.key_id}:${made.secret}`} />
       <div class="row">

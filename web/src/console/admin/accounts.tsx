@@ -47,7 +47,7 @@ function AccountList() {
             ],
           },
           { name: 'min_balance', label: 'Balance from', placeholder: '0.01' },
-          { name: 'unused_since', label: 'No call since', placeholder: 'YYYY-MM-DD' },
+          { name: 'unused_since', label: 'No call since', type: 'date' },
           {
             name: 'sort',
             label: 'Order',

@@ -117,7 +117,7 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
           hint={
             stats.reconciled_at === null
               ? 'never compared'
-              : `compared ${ago(stats.reconciled_at, language, Date.now())}`
+              : `compared ${ago(stats.reconciled_at, language, Date.now())}; again once something moves`
           }
         />
         <Stat label="Backlog" value={number(stats.backlog)} hint="usage events on their way" />

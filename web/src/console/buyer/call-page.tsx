@@ -84,10 +84,6 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
             <span class="number">{call.status}</span>
             {status !== null && <span class="soft"> {status}</span>}
           </dd>
-          <dt>Outcome</dt>
-          <dd>
-            <code>{call.outcome}</code>
-          </dd>
           <dt>Charged</dt>
           <dd class="number">{money(call.amount, language)}</dd>
           {call.refunded !== undefined && (
@@ -116,6 +112,10 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           <dt>Began</dt>
           <dd class="number">
             {moment(call.created_at, language)} <span class="faint">{call.created_at}</span>
+          </dd>
+          <dt>Outcome in the API</dt>
+          <dd>
+            <code class="faint">{call.outcome}</code>
           </dd>
           {call.tag !== undefined && (
             <>

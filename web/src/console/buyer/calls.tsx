@@ -11,6 +11,7 @@ import { AskedFor, ByUse, OutcomeBadge, shortId, When } from '../shared/cells.ts
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
+import { BudgetNote } from './budget-note.tsx';
 import { CallPage } from './call-page.tsx';
 import { RefusedNote } from './refused-note.tsx';
 import {
@@ -110,6 +111,7 @@ function CallList() {
   return (
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
+      <BudgetNote />
       <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
       {sums === null && !address.query.get('outcome') && <p class="small">&nbsp;</p>}

@@ -5,17 +5,21 @@ type Day = { readonly day: string; readonly spent: number };
 
 /**
  * How many days the balance lasts if the account goes on spending as in the last seven days, counted from the first of them with
- * spending. Null: it spent nothing.
+ * spending (`observed` of them). Null: it spent nothing.
  *
  * @param days    YYYY-MM-DD, oldest first, today last
  * @param byDay   of the account, in any order; days without calls may be absent
  */
-export function daysLeft(balance: number, days: readonly string[], byDay: readonly Day[]): number | null {
+export function daysLeft(
+  balance: number,
+  days: readonly string[],
+  byDay: readonly Day[],
+): { readonly days: number; readonly observed: number } | null {
   const observed = days.slice(-OBSERVED_DAYS);
   const spent = new Map(byDay.map((day) => [day.day, Math.round(day.spent * 1e6)]));
   const begin = observed.findIndex((day) => (spent.get(day) ?? 0) > 0);
   if (begin === -1) return null;
   const since = observed.slice(begin);
   const micros = since.reduce((sum, day) => sum + (spent.get(day) ?? 0), 0);
-  return Math.floor((Math.round(balance * 1e6) * since.length) / micros);
+  return { days: Math.floor((Math.round(balance * 1e6) * since.length) / micros), observed: since.length };
 }

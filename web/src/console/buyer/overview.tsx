@@ -8,6 +8,7 @@ import { api, session } from '../../session.ts';
 import { leftHint } from '../money/wallet.tsx';
 import { lastDays } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { BudgetNote } from './budget-note.tsx';
 import { LastCalls } from './last-calls.tsx';
 import { daysLeft } from './lasts.ts';
 import { RefusedNote } from './refused-note.tsx';
@@ -64,16 +65,18 @@ export default function Overview() {
           </span>
         </Note>
       )}
-      {lasts !== null && lasts < FEW_DAYS && (balance.data?.balance ?? 0) > 0 && (
+      {lasts !== null && lasts.days < FEW_DAYS && (balance.data?.balance ?? 0) > 0 && (
         <Note tone="warn">
           <span>
-            {lasts === 0
-              ? `At the pace of the last week, ${what} does not last for another day.`
-              : `At the pace of the last week, ${what} lasts about ${lasts} ${lasts === 1 ? 'day' : 'days'}.`}{' '}
-            <More isChild={isChild} />
+            At the pace of {lasts.observed === 1 ? 'today' : `the last ${lasts.observed} days`}, {what}{' '}
+            {lasts.days === 0
+              ? 'does not last for another day'
+              : `lasts about ${lasts.days} ${lasts.days === 1 ? 'day' : 'days'}`}
+            . <More isChild={isChild} />
           </span>
         </Note>
       )}
+      {isKnown && !isNew && <BudgetNote />}
       {isKnown && <RefusedNote usage={usage.data} balance={balance.data?.balance ?? null} />}
       {isKnown && isNew && <StartHere balance={balance.data?.balance ?? null} />}
       {!isKnown && failure === null && <SpendingWaiting />}

@@ -20,15 +20,17 @@ export function RefusedNote({ usage, balance }: { readonly usage: Usage | null; 
   if (last === undefined || nowMs - Date.parse(last.at) > SHOWN_MS) return null;
   const isCoveredNow = balance != null && balance >= last.required;
   return (
-    <Note tone={isCoveredNow ? 'info' : 'warn'}>
+    <Note tone={isCoveredNow || balance === 0 ? 'info' : 'warn'}>
       <span>
         <time dateTime={last.at} title={last.at}>
           {capital(ago(last.at, language, nowMs))}
         </time>
         , a call to <a href={`/services/${last.service_id}`}>{last.service_name}</a> with the key{' '}
         <span title={last.key_id}>{last.label ?? shortId(last.key_id)}</span> was refused: the balance did not cover its{' '}
-        {money(last.required, language)}.{last.calls > 1 && ` There were ${count(last.calls, language)} that day.`}{' '}
-        {isCoveredNow ? 'The balance covers it now.' : <a href="/console/money">How to add money</a>}
+        {money(last.required, language)}.
+        {last.calls > 1 && ` In all, ${count(last.calls, language)} calls were refused for that on that day.`}{' '}
+        {isCoveredNow && 'The balance covers it now.'}
+        {!isCoveredNow && balance !== 0 && <a href="/console/money">How to add money</a>}
       </span>
     </Note>
   );

@@ -10,7 +10,15 @@ export function StartHere({ balance }: { readonly balance: number | null }) {
   const { origin } = useAddress();
   const hasMoney = balance !== null && balance > 0;
   return (
-    <Steps title="Three steps to the first call">
+    <Steps
+      title="Three steps to the first call"
+      below={
+        <Code
+          label="A call with curl"
+          text={`curl ${origin}/api/v1/proxy/SERVICE/ \\\n  -H "Authorization: Bearer $TOLLGATE_KEY"`}
+        />
+      }
+    >
       <Step at={1} title="Find a service">
         <p>Each page says what a call costs, how well the service works, and how to call it.</p>
         <span class="row">
@@ -33,11 +41,6 @@ export function StartHere({ balance }: { readonly balance: number | null }) {
           On the page of the service, press “Try it”. From a program, send the key as a header. SERVICE is the id in the
           address of its page.
         </p>
-        <Code
-          wrap
-          label="A call with curl"
-          text={`curl ${origin}/api/v1/proxy/SERVICE/ \\\n  -H "Authorization: Bearer $TOLLGATE_KEY"`}
-        />
       </Step>
     </Steps>
   );

@@ -1,7 +1,7 @@
 import { useId, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Button, Dialog, FailureNote } from '../../design/index.ts';
-import { api } from '../../session.ts';
+import { api, session } from '../../session.ts';
 import { EMPTY_DRAFT, faultsOf, newKeyOf } from './draft.ts';
 import { BudgetFields, LabelField, MoreLimits } from './key-fields.tsx';
 
@@ -18,7 +18,9 @@ export function AgentDialog({
   const [failure, setFailure] = useState<unknown>(null);
   const form = useId();
   const faults = faultsOf(draft);
-  const isGood = Object.keys(faults).length === 0;
+  // A key below a child key is bounded by that one's budget.
+  const isNeeded = session.value?.me.parent_key_id === undefined;
+  const isGood = Object.keys(faults).length === 0 && (!isNeeded || draft.amount.trim() !== '');
   const fields = {
     ifEmpty: 'as the key above',
     draft,
@@ -61,7 +63,7 @@ export function AgentDialog({
         }}
       >
         <LabelField {...fields} />
-        <BudgetFields {...fields} />
+        <BudgetFields {...fields} isNeeded={isNeeded} />
         <details class="key-more">
           <summary>More limits</summary>
           <div class="stack">

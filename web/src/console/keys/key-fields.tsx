@@ -21,18 +21,23 @@ export const LabelField = ({ draft, set }: Pick<Props, 'draft' | 'set'>) => (
   />
 );
 
-/** @param isGiven the key already has a budget, whose period stays */
+/**
+ * @param isGiven  the key already has a budget, whose period stays
+ * @param isNeeded a key without one would be another kind of key
+ */
 export const BudgetFields = ({
   draft,
   faults,
   set,
   isGiven = false,
-}: Omit<Props, 'ifEmpty'> & { readonly isGiven?: boolean }) => (
+  isNeeded = false,
+}: Omit<Props, 'ifEmpty'> & { readonly isGiven?: boolean; readonly isNeeded?: boolean }) => (
   <div class="stack-tight">
     <div class="key-budget-fields">
       <TextInput
         label="Budget in US dollars"
-        placeholder="none"
+        placeholder={isGiven || !isNeeded ? 'none' : '5.00'}
+        required={isNeeded}
         inputMode="decimal"
         autocomplete="off"
         value={draft.amount}

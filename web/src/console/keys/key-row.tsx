@@ -42,7 +42,7 @@ export function KeyRow({
         </p>
         {isActive && key.budget !== undefined && <BudgetLine budget={key.budget} language={language} now={now} />}
         <ul class="key-facts small soft">
-          {isActive && <Limits of={node} language={language} now={now} />}
+          {isActive && <Limits of={node} names={usage?.names} language={language} now={now} />}
           <li title={moment(key.created_at, language)}>made {ago(key.created_at, language, now)}</li>
           {key.last_used_at === null ? (
             <li>never used</li>
@@ -64,16 +64,22 @@ export function KeyRow({
   );
 }
 
+/** Maximum services of a key that are named. */
+const NAMED = 3;
+
 function Limits({
   of: node,
+  names,
   language,
   now,
 }: {
   readonly of: KeyNode;
+  readonly names: ReadonlyMap<string, string> | undefined;
   readonly language: string;
   readonly now: number;
 }) {
   const { key } = node;
+  const services = key.services?.map((id) => names?.get(id));
   return (
     <>
       {key.parent_key_id !== undefined && key.budget === undefined && <li>no budget of its own</li>}
@@ -81,7 +87,9 @@ function Limits({
       {key.max_price !== undefined && <li>at most {money(key.max_price, language)} a call</li>}
       {key.services !== undefined && (
         <li>
-          {count(key.services.length, language)} {key.services.length === 1 ? 'service' : 'services'} only
+          {services !== undefined && services.length <= NAMED && services.every((name) => name !== undefined)
+            ? `${services.join(', ')} only`
+            : `${count(key.services.length, language)} ${key.services.length === 1 ? 'service' : 'services'} only`}
         </li>
       )}
       <KeyTimes of={node} language={language} now={now} />

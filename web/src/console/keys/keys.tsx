@@ -127,7 +127,11 @@ function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; 
         value={own === null ? '…' : lastUsed === null ? 'Never' : ago(lastUsed, language, Date.now())}
         hint="for a call of a service"
       />
-      <Stat label="This key has spent" value={own === null ? '…' : money(own.total_spent, language)} />
+      <Stat
+        label="This key has spent"
+        value={own === null ? '…' : money(own.total_spent, language)}
+        hint="since it was made"
+      />
       <Stat
         label="This key may send"
         value={`${count(own?.rate_limit ?? rateLimit, language)} a minute`}

@@ -3,22 +3,27 @@ import { usageOf } from '../buyer/usage.ts';
 import { lastDays } from '../shared/days.ts';
 import type { Key } from './tree.ts';
 
-type Used = { readonly calls: number; readonly spent: number };
+type Used = {
+  readonly calls: number;
+  readonly spent: number;
+  /** Names of called services of the account. */
+  readonly names: ReadonlyMap<string, string>;
+};
 /** The usage of a key in the last 30 days; null: not known. */
 export type UsageOf = (key: Key) => Used | null;
 
 /** Maximum keys for which the API reports usage. */
 const MAX_USED = 1_000;
-const NONE: Used = { calls: 0, spent: 0 };
 
 /** @param version a different number makes it ask again */
 export function useUsage(version: number): Resource<UsageOf> {
   const from = lastDays(30)[0] ?? '';
   return useResource(`${from} ${version}`, async (signal) => {
-    const { by_key: rows } = await usageOf({ from, limit: 1 }, signal);
-    const byKey = new Map(rows.map((row) => [row.key_id, row]));
+    const { by_key: rows, by_service: services } = await usageOf({ from, limit: 1 }, signal);
+    const names = new Map(services.map(({ service_id, service_name }) => [service_id, service_name]));
+    const byKey = new Map(rows.map((row) => [row.key_id, { ...row, names }]));
     // A key that was not used has no row.
-    const missing = rows.length < MAX_USED ? NONE : null;
+    const missing = rows.length < MAX_USED ? { calls: 0, spent: 0, names } : null;
     return (key: Key) => byKey.get(key.key_id) ?? missing;
   });
 }

@@ -14,5 +14,13 @@ const TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** A fee with a call came back with its refund. */
-export const kindText = ({ kind, usage_id }: Pick<Schemas['Movement'], 'kind' | 'usage_id'>): string =>
-  kind === 'fee' && usage_id !== undefined ? 'Fee given back with the refund of call' : (TEXTS[kind] ?? kind);
+export const kindText = ({
+  kind,
+  usage_id,
+  calls,
+}: Pick<Schemas['Movement'], 'kind' | 'usage_id' | 'calls'>): string =>
+  calls !== undefined && (kind === 'charge' || kind === 'earning')
+    ? `${calls.toLocaleString('en')} ${calls === 1 ? 'call' : 'calls'} ${kind === 'charge' ? 'to' : 'of'}`
+    : kind === 'fee' && usage_id !== undefined
+      ? 'Fee given back with the refund of call'
+      : (TEXTS[kind] ?? kind);

@@ -1,10 +1,7 @@
-import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { onMove } from '../../address.tsx';
 import { Button, Dialog } from '../../design/index.ts';
-
-/** Whether the page that is shown has unsaved changes. */
-export const unsaved = signal(false);
+import { unsaved } from '../../unsaved.ts';
 
 /**
  * Asks before a page with unsaved changes is left: by a link, by going back or forward, by a reload, or by closing the tab. In the

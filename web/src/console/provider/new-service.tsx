@@ -21,7 +21,7 @@ export function NewService() {
       const headers = { 'Accept-Language': EN };
       const body = { ...newServiceOf(draft), status };
       const service = await dataOf(api.value.POST('/api/v1/services', { body, headers }));
-      say(status === 'active' ? `${service.name} is listed.` : `${service.name} is a draft.`);
+      say(status === 'active' ? `${service.name} is listed.` : `${service.name} is saved, and not listed.`);
       const url = `/console/services/${service.id}`;
       if (service.signing_secret === undefined) address.go(url, true);
       else setSecret({ of: url, text: service.signing_secret });
@@ -60,7 +60,7 @@ export function NewService() {
               List it
             </Button>
             <Button busy={form.busy} onClick={() => void list('paused')}>
-              Save as a draft
+              Save without listing
             </Button>
             <LinkButton kind="quiet" href="/console/services">
               Cancel

@@ -15,8 +15,8 @@ import {
 } from '../../design/index.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
+import { unsaved } from '../../unsaved.ts';
 import { PageHead } from '../shared/page-head.tsx';
-import { unsaved } from './leaving.tsx';
 import { nameOfService } from './service-names.ts';
 import { EN, Listed, NextPrice } from './service-words.tsx';
 
@@ -174,18 +174,18 @@ function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
     setBusy(false);
   };
   if (service.status === 'removed') return null;
+  const isListed = service.status === 'active';
   return (
     <>
-      {service.status === 'active' ? (
-        <>
-          <LinkButton href={`/services/${service.id}`}>Public page</LinkButton>
-          <Button onClick={() => setAsking('pause')}>Pause</Button>
-        </>
-      ) : (
-        <Button kind="primary" busy={busy} onClick={() => (unsaved.value ? setAsking('list') : void resume())}>
-          List it
-        </Button>
-      )}
+      {/* One button: after the act the focus is still on it. */}
+      <Button
+        kind={isListed ? 'plain' : 'primary'}
+        busy={busy}
+        onClick={() => (isListed ? setAsking('pause') : unsaved.value ? setAsking('list') : void resume())}
+      >
+        {isListed ? 'Pause' : 'List it'}
+      </Button>
+      {isListed && <LinkButton href={`/services/${service.id}`}>Public page</LinkButton>}
       <Button kind="danger" onClick={() => setAsking('remove')}>
         Remove
       </Button>

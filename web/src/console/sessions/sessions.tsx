@@ -59,9 +59,13 @@ export default function Sessions() {
         <Button
           small
           onClick={() => setEnding(row)}
-          aria-label={`End the session of ${row.owner_id}, ${row.is_here ? 'this' : 'another'} browser`}
+          aria-label={
+            row.is_here
+              ? `Sign out ${row.owner_id}, this browser`
+              : `End the session of ${row.owner_id}, another browser`
+          }
         >
-          End
+          {row.is_here ? 'Sign out' : 'End'}
         </Button>
       ),
     },

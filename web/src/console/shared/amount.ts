@@ -13,7 +13,7 @@ export function readAmount(
   const value = text.trim();
   if (/^\d*,\d+$/.test(value))
     return { usd: null, fault: `must have a point in place of the comma: ${value.replace(',', '.')}` };
-  if (!/^\d{1,10}(\.\d*)?$|^\.\d+$/.test(value))
+  if (!/^\d{1,15}(\.\d*)?$|^\.\d+$/.test(value))
     return { usd: null, fault: 'must be an amount in US dollars, such as 0.002' };
   if ((value.split('.')[1] ?? '').length > 6) return { usd: null, fault: 'must have at most 6 decimals' };
   const usd = Number(value);

@@ -1,10 +1,23 @@
 import type { ComponentChildren } from 'preact';
 import { Badge, Card } from '../../design/index.ts';
 
-/** The first steps of a new user, in order. */
-export const Steps = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
+/**
+ * The first steps of a new user, in order.
+ *
+ * @param below what needs the whole width
+ */
+export const Steps = ({
+  title,
+  children,
+  below,
+}: {
+  readonly title: string;
+  readonly children: ComponentChildren;
+  readonly below?: ComponentChildren;
+}) => (
   <Card title={title}>
     <ol class="steps">{children}</ol>
+    {below}
   </Card>
 );
 

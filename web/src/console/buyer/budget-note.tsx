@@ -1,0 +1,39 @@
+import { dataOf } from '../../api/client.ts';
+import { Note } from '../../design/index.ts';
+import { ago, count } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { useResource } from '../../resource.ts';
+import { api } from '../../session.ts';
+import { shortId } from '../shared/cells.tsx';
+
+/** The newest keys that are looked at, and how many of them the note names. */
+const LOOKED_AT = 200;
+const NAMED = 3;
+
+/** Keys whose budgets have refused calls in the present period. No list of calls shows a refused call. */
+export function BudgetNote() {
+  const { language } = useI18n();
+  const list = useResource('budgets', (signal) =>
+    dataOf(api.value.GET('/api/v1/keys', { params: { query: { limit: LOOKED_AT } }, signal })),
+  );
+  const now = Date.now();
+  const spent = (list.data?.keys ?? []).filter(
+    ({ status, budget }) => status === 'active' && budget !== undefined && budget.refused > 0,
+  );
+  if (spent.length === 0) return null;
+  return (
+    <Note tone="warn">
+      {spent.slice(0, NAMED).map(({ key_id: id, label, budget }) => (
+        <span key={id}>
+          The budget of <strong title={id}>{label ?? shortId(id)}</strong> refused{' '}
+          {count(budget?.refused ?? 0, language)} {budget?.refused === 1 ? 'call' : 'calls'} in this period
+          {budget?.resets_at != null && `, which starts again ${ago(budget.resets_at, language, now)}`}.
+        </span>
+      ))}
+      <span>
+        {spent.length > NAMED && `So did those of ${count(spent.length - NAMED, language)} more. `}
+        <a href="/console/keys">Change a budget</a>
+      </span>
+    </Note>
+  );
+}
