@@ -273,7 +273,7 @@ describe('the page of a service in a browser', () => {
     await call(called, '/hostile');
     await answer(called).getByText(XSS).waitFor();
     await call(called, '/picture');
-    await answer(called).getByText('The body is no text: image/png, 4 bytes.').waitFor();
+    await answer(called).getByText('The body is not text: image/png, 4 bytes.').waitFor();
     expect(await called.page.locator('main img').count()).toBe(0);
     await end(called);
     const listed = await open(ids.hostile);
