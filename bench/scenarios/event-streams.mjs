@@ -87,7 +87,7 @@ export async function run(bench) {
   // Each round may lower the baseline, so it is known only after the last one.
   const complete = samples.map((sample) => ({
     ...sample,
-    // The chatty kind has too few streams: their memory is less than the noise of a heap.
+    // The chatty variant has too few streams: the heap varies by more than their memory.
     kibPerStream: sample.variant === quiet.variant ? kibEach(baselines, sample) : null,
   }));
   const notes = [

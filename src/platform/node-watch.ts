@@ -27,7 +27,7 @@ export class NodeWatch extends Job {
   constructor(options: { nodes: () => readonly Node[]; kind: 'single' | 'cluster'; log: Log }) {
     super({
       everyMs: LOOK_EVERY_MS,
-      messages: { failing: 'cannot check the redis nodes now', again: 'checks the redis nodes again' },
+      messages: { failing: 'cannot check the redis nodes now', again: 'can check the redis nodes again' },
       log: options.log,
     });
     this.#nodes = options.nodes;

@@ -25,7 +25,7 @@ export class QualityFeed extends Job {
       everyMs: options.everyMs ?? EVERY_MS,
       messages: {
         failing: 'quality: cannot read from Postgres; the last values stay in use',
-        again: 'quality: reads from Postgres again',
+        again: 'quality: can read from Postgres again',
       },
       log: options.log,
     });

@@ -71,7 +71,7 @@ export class QualityJob extends Job {
       busyShare: BUSY_SHARE,
       messages: {
         failing: 'quality: cannot compute; the last values stay in use',
-        again: 'quality: computes again',
+        again: 'quality: can compute again',
       },
       log: options.log,
     });

@@ -93,7 +93,7 @@ describe('a charge', () => {
     expect(await store.balance(scene.accountId)).toBe(0);
   });
 
-  it('of the last cent succeeds for one of two gateways at the same time', async () => {
+  it('of the last cent succeeds for only one of two gateways that make it at the same time', async () => {
     const scene = await openScene(store, 10_000);
     const results = await Promise.all([
       admit(store, request(scene, 10_000), 'gateway-1'),

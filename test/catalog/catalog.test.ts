@@ -133,7 +133,7 @@ describe('the catalog', () => {
     await until(() => rows.every(({ id, price }) => catalog.get(id)?.priceMicros === price));
   });
 
-  it('finds a change that no message announced by its periodic reading', async () => {
+  it('finds by its periodic reading a change that no message announced', async () => {
     const { id } = await add();
     const catalog = await startedCatalog(sql, { rereadMs: 50 });
     await sql`UPDATE services SET price = 123 WHERE id = ${id}`;

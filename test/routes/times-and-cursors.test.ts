@@ -205,7 +205,7 @@ it('a reference with characters that no reference can have is refused, and the r
   }
 });
 
-it('an invalid id is answered with 404, not with an error', async () => {
+it('an id that is invalid or names nothing is answered with 404, never with 500', async () => {
   for (const id of ['ffffffff-ffff-7fff-bfff-ffffffffffff', '00000000-0000-0000-0000-000000000000', '%00', 'x']) {
     expect((await refusalOf(ask(routes, `GET /usage/${id}`, { by }))).code).toBe('not_found');
     expect((await refusalOf(ask(routes, `GET /services/${id}`, { by }))).code).toBe('service_not_found');

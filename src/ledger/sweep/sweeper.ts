@@ -54,7 +54,10 @@ export class Sweeper extends Job {
     const { leaseSeconds, intervalMs = (leaseSeconds * 1000) / 3, log } = options;
     super({
       everyMs: intervalMs,
-      messages: { failing: 'cannot sweep now', again: 'sweeps again' },
+      messages: {
+        failing: 'cannot sweep the holds of dead gateways now',
+        again: 'can sweep the holds of dead gateways again',
+      },
       log,
     });
     this.#options = options;
