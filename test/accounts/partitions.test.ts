@@ -24,9 +24,9 @@ const LOCKS_OF_A_DAY = 4;
 const MOST_LOCKS = 74 * LOCKS_OF_A_DAY + 40;
 /** The sums, the first three windows, all others, what is behind them. */
 const MOST_QUERIES = 6 + DAYS / 64;
-/** For several keys, and for calls that no index leads to: where future days begin, and a window of an hour. */
+/** For several keys, and for calls that no index leads to: where future days begin, and a window of an hour; for recent calls the sums by hour. */
 const MORE = new Map([
-  ['GET /usage', 2],
+  ['GET /usage', 3],
   ['… of the tag other', 2],
 ]);
 /** From the sixth execution on, Postgres considers a generic plan, which is made for all partitions. */

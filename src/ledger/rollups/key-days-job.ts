@@ -9,7 +9,10 @@ const BUSY_MS = 10_000;
 /** An hour of a hundred thousand keys takes about a second. */
 const STATEMENT_MS = 120_000;
 
-/** Adds each hour that is over to the sums by day (`key-days.ts`). Of several writers, one adds it. If it fails, pages read more rows of `key_hours`. */
+/**
+ * Adds each hour that is over to the sums by day (`key-days.ts`). Of several writers, one adds it. While that fails, pages read more
+ * rows of `key_hours`.
+ */
 export class KeyDaysJob extends Job {
   readonly #sql: Sql;
 

@@ -31,7 +31,7 @@ const MOST_HOURS = 24;
 /** Most of an hour's calls are stored within this time of its end. It is not about being right: a later flush costs a little more. */
 const LATE = '5 minutes';
 
-/** By way of `service_hours`, which has an index by hour: each flush adds to both tables. */
+/** By way of `service_hours`, which has an index by hour: each flush adds to both tables. Planned anew, because both tables grow. */
 const ADD_HOURS = `
 INSERT INTO ${KEY_DAYS.name} AS s (${KEY_DAYS.columns.join(', ')})
 ${keyDayRows(`FROM (
@@ -60,7 +60,7 @@ export async function addHours(tx: Tx): Promise<HoursAdded> {
   const [locks] = await tx<{ areFree: boolean }[]>`
     SELECT bool_and(pg_try_advisory_xact_lock(${HOUR_LOCK}::int, hour)) AS "areFree" FROM generate_series(${from}::int, ${to - 1}::int) AS hour`;
   if (locks?.areFree !== true) return 'busy';
-  await tx.unsafe(ADD_HOURS, [String(from), String(to)]);
+  await tx.unsafe(ADD_HOURS, [String(from), String(to)], { isPlannedAnew: true });
   await tx`UPDATE installation SET days_summed_to = to_timestamp(${to}::bigint * 3600::float8) WHERE only_row`;
   return to === end ? 'all' : 'some';
 }
