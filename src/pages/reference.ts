@@ -81,7 +81,7 @@ export function referencePage(links: readonly (readonly [text: string, path: str
 <link rel="icon" href="data:,">
 ${styles.map(({ name }) => `<link rel="stylesheet" href="/docs/${name}">`).join('\n')}
 <nav><a href="/">Tollgate</a>${links.map(([text, path]) => `<a href="${path}"${path === '/docs' ? ' aria-current="page"' : ''}>${text}</a>`).join('')}</nav>
-<main id="reference"><noscript>This page needs JavaScript. The document that it shows is at /api/v1/openapi.json.</noscript></main>
+<div id="reference"><noscript>This page needs JavaScript. The document that it shows is at /api/v1/openapi.json.</noscript></div>
 ${scripts.map(({ name }) => `<script src="/docs/${name}"></script>`).join('\n')}
 </html>
 `;

@@ -14,7 +14,12 @@ export type PageRequest = {
   readonly origin: string;
 };
 
-export type MoreFiles = { readonly script: string; readonly styles: readonly string[] };
+export type MoreFiles = {
+  readonly script: string;
+  /** What the script imports besides the main one. Named in the page, they do not cost another round trip. */
+  readonly imports: readonly string[];
+  readonly styles: readonly string[];
+};
 
 /** Files of the build that a page names, as paths below `/assets/`. */
 export type PageFiles = {

@@ -19,7 +19,11 @@ type SiteFile = {
   readonly hasDigest: boolean;
 };
 
-type ManifestEntry = { readonly file: string; readonly css?: readonly string[] };
+type ManifestEntry = {
+  readonly file: string;
+  readonly css?: readonly string[];
+  readonly imports?: readonly string[];
+};
 
 /** The build of web/: files for browsers, and the module that renders the first view of a page. */
 export class SiteFiles {
@@ -85,8 +89,9 @@ function pageFilesOf(manifest: Manifest): PageFiles {
   };
   const main = entry('src/main.tsx');
   const more = (source: string): MoreFiles => {
-    const { file, css = [] } = entry(source);
-    return { script: `/${file}`, styles: css.map((style) => `/${style}`) };
+    const { file, css = [], imports = [] } = entry(source);
+    const others = imports.filter((name) => name !== 'src/main.tsx').map((name) => `/${entry(name).file}`);
+    return { script: `/${file}`, imports: others, styles: css.map((style) => `/${style}`) };
   };
   const messages = Object.entries(manifest).flatMap(([source, { file }]) => {
     const language = /^src\/i18n\/messages\/([\w-]+)\.json$/.exec(source)?.[1];

@@ -4,25 +4,30 @@ import { DAYS_OF_HOURS } from '../ledger/rollups/recent-hours.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { WINDOW_DAYS } from './formula.ts';
 
+/** Calls that were given back whole, which count as failures, and those of them that had succeeded. */
+type GivenBack = { readonly givenBack: number; readonly givenBackSucceeded: number };
+
 /** The counted calls of one service on one UTC day. */
-export type DayStats = Readonly<Record<CallClass, number>> & {
-  /** YYYY-MM-DD */
-  readonly day: string;
-  readonly calls: number;
-  /** Completed calls priced by use that were not free, and how many of them were charged the highest price. */
-  readonly byUse: number;
-  readonly atCap: number;
-  /** Of succeeded calls; see src/ledger/rollups/latency-buckets.ts. */
-  readonly latencyHistogram: readonly number[];
-};
+export type DayStats = Readonly<Record<CallClass, number>> &
+  GivenBack & {
+    /** YYYY-MM-DD */
+    readonly day: string;
+    readonly calls: number;
+    /** Completed calls priced by use that were not free, and how many of them were charged the highest price. */
+    readonly byUse: number;
+    readonly atCap: number;
+    /** Of succeeded calls; see src/ledger/rollups/latency-buckets.ts. */
+    readonly latencyHistogram: readonly number[];
+  };
 
 /** The counted calls of one service in one hour. */
-export type HourStats = Readonly<Record<CallClass, number>> & {
-  readonly hour: Date;
-  readonly calls: number;
-  /** Of succeeded calls. */
-  readonly latencySumUs: number;
-};
+export type HourStats = Readonly<Record<CallClass, number>> &
+  GivenBack & {
+    readonly hour: Date;
+    readonly calls: number;
+    /** Of succeeded calls. */
+    readonly latencySumUs: number;
+  };
 
 /** What the charged calls cost, each amount rounded to three digits. */
 export type ChargedPrices = {
@@ -65,13 +70,18 @@ export function selectStats(sql: Sql, serviceId: string): Promise<ServiceStats> 
 
 const firstDay = (tx: Tx) => tx`(now() AT TIME ZONE 'UTC')::date - ${WINDOW_DAYS - 1}::int`;
 
+const givenBack = (tx: Tx) => tx`(
+  SELECT coalesce(sum(whole), 0)::bigint AS whole, coalesce(sum(whole_succeeded), 0)::bigint AS whole_succeeded
+  FROM refund_hours WHERE service_id = h.service_id AND hour = h.hour)`;
+
 async function selectDays(tx: Tx, serviceId: string): Promise<DayStats[]> {
   const classes = tx.text(CALL_CLASSES.map((name) => `sum(${name})::bigint AS ${name}`).join(', '));
   type Row = Omit<DayStats, 'latencyHistogram'>;
   const days = await tx<Row[]>`
     SELECT to_char((hour AT TIME ZONE 'UTC')::date, 'YYYY-MM-DD') AS day, sum(calls)::bigint AS calls, ${classes},
-           sum(by_use)::bigint AS "byUse", sum(at_cap)::bigint AS "atCap"
-    FROM service_hours
+           sum(by_use)::bigint AS "byUse", sum(at_cap)::bigint AS "atCap", sum(whole)::bigint AS "givenBack",
+           sum(whole_succeeded)::bigint AS "givenBackSucceeded"
+    FROM service_hours h CROSS JOIN LATERAL ${givenBack(tx)} AS back
     WHERE service_id = ${serviceId} AND hour >= (${firstDay(tx)})::timestamp AT TIME ZONE 'UTC'
     GROUP BY 1 ORDER BY 1 DESC`;
   const latencies = await tx<{ day: string; bucket: number; calls: number }[]>`
@@ -96,7 +106,9 @@ async function selectTimes(tx: Tx, serviceId: string): Promise<Pick<ServiceStats
 
 async function selectHours(tx: Tx, serviceId: string): Promise<HourStats[]> {
   return tx<HourStats[]>`
-    SELECT hour, calls, ${tx.text(CALL_CLASSES.join(', '))}, latency_sum_us AS "latencySumUs" FROM service_hours
+    SELECT hour, calls, ${tx.text(CALL_CLASSES.join(', '))}, latency_sum_us AS "latencySumUs", whole AS "givenBack",
+           whole_succeeded AS "givenBackSucceeded"
+    FROM service_hours h CROSS JOIN LATERAL ${givenBack(tx)} AS back
     WHERE service_id = ${serviceId}
       AND hour >= ((now() AT TIME ZONE 'UTC')::date - ${DAYS_OF_HOURS - 1}::int)::timestamp AT TIME ZONE 'UTC'
     ORDER BY hour DESC`;

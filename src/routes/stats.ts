@@ -32,7 +32,7 @@ const PRICE_CHARGED = record('PriceCharged', { median: USD, p95: USD, at_cap: AT
 const CLASSES = {
   calls: { ...COUNT, description: 'All that count: without free MCP messages and calls of the provider' },
   succeeded: COUNT,
-  failed: { ...COUNT, description: 'No connection, no answer in time, a cut answer, or 5xx' },
+  failed: { ...COUNT, description: 'No connection, no answer in time, a cut answer, 5xx, or given back whole' },
   caller_errors: { ...COUNT, description: '4xx that were not refunded: mistakes of callers' },
   caller_left: { ...COUNT, description: 'The caller left before an answer' },
   unavailable: { ...COUNT, description: 'The gateway could not serve the call' },
@@ -195,14 +195,18 @@ const countsJson = (days: readonly DayStats[]) => ({
   latency_ms: latencyJson(days.map(({ latencyHistogram }) => latencyHistogram)),
 });
 
-type Classes = Readonly<Record<CallClass, number>> & { readonly calls: number };
+type Classes = Readonly<Record<CallClass, number>> & Pick<DayStats, 'calls' | 'givenBack' | 'givenBackSucceeded'>;
 
 function classesJson(of: readonly Classes[]) {
   const sum = (pick: (one: Classes) => number): number => of.reduce((total, one) => total + pick(one), 0);
-  const [succeeded, callerErrors, callerLeft, error, timeout, fault, cut, unavailable] = CALL_CLASSES.map((name) =>
+  const [answered, mistakes, callerLeft, error, timeout, fault, cut, unavailable] = CALL_CLASSES.map((name) =>
     sum((one) => one[name]),
   ) as [number, number, number, number, number, number, number, number];
-  const failed = error + timeout + fault + cut;
+  const [back, backSucceeded] = [sum(({ givenBack }) => givenBack), sum(({ givenBackSucceeded: well }) => well)];
+  const succeeded = answered - backSucceeded;
+  // Of those that were charged, the others were answered with 4xx.
+  const callerErrors = Math.max(0, mistakes - (back - backSucceeded));
+  const failed = error + timeout + fault + cut + back;
   return {
     calls: sum(({ calls }) => calls),
     succeeded,

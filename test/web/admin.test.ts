@@ -257,7 +257,7 @@ describe("an operator's day in the console", () => {
     await page.getByRole('button', { name: 'Back' }).click();
 
     await page.getByRole('link', { name: 'Payments', exact: true }).click();
-    await page.getByRole('link', { name: 'Payouts', exact: true }).click();
+    await page.getByRole('link', { name: 'Paid out', exact: true }).click();
     await page.getByRole('cell', { name: '$1.00' }).waitFor();
     expect(await visit.findings()).toEqual([]);
 

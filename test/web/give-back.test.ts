@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { firstReference, leftOf, sharesOf } from '../../web/src/console/shared/refunds/shares.ts';
+import { firstReference, keptOf, leftOf, sharesOf } from '../../web/src/console/shared/refunds/shares.ts';
 
 const CALL = { amount: 0.01, fee: 0.000507 };
 
@@ -22,4 +22,11 @@ it('the rest that can be refunded is exact, and the next refund of the same call
   expect(firstReference({ usage_id: 'u' })).toBe('call u');
   const refund = { amount: 0.1, reason: 'x', reference: 'y', by: 'provider', created_at: '2026-11-26' } as const;
   expect(firstReference({ usage_id: 'u', refunds: [refund] })).toBe('call u no. 2');
+});
+
+it('what the platform and the provider still have of a call adds up to what the buyer still pays', () => {
+  const call = { amount: 0.002, fee: 0.0002 };
+  expect(keptOf(call)).toEqual({ fee: 0.0002, earned: 0.0018 });
+  expect(keptOf({ ...call, refunded: 0.002 })).toEqual({ fee: 0, earned: 0 });
+  expect(keptOf({ ...call, refunded: 0.0005 })).toEqual({ fee: 0.00015, earned: 0.00135 });
 });

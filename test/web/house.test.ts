@@ -123,6 +123,7 @@ it('a chart shows the values at the pointer, and names its series once if there 
   const visit = await visited(`/services/${path.split('/')[4]}`);
   const { page } = visit;
   const chart = page.locator('.service-chart').first();
+  await chart.scrollIntoViewIfNeeded();
   await chart.locator('.u-over').waitFor();
   const tip = chart.locator('.chart-tip');
   expect(await tip.isVisible()).toBe(false);

@@ -85,7 +85,7 @@ function documentOf(
     ...[...files.styles, ...(more?.styles ?? [])].map((path) => `<link rel="stylesheet" href="${path}">`),
     `<script src="${files.theme}"></script>`,
     ...(isStatic(page) ? [] : [`<script type="module" src="${files.script}"></script>`]),
-    ...(more === null ? [] : [`<link rel="modulepreload" href="${more.script}">`]),
+    ...(more === null ? [] : [more.script, ...more.imports].map((path) => `<link rel="modulepreload" href="${path}">`)),
     ...(messages === undefined || isStatic(page) ? [] : [`<link rel="modulepreload" href="${messages}">`]),
     ...(page === 'catalog' || page === 'service' ? LANGUAGES.map((code) => alternate(origin, url, code)) : []),
   ];

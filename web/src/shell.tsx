@@ -3,12 +3,12 @@ import { useState } from 'preact/hooks';
 import type { OperatorDetails } from '../../src/platform/operator.ts';
 import { useAddress, useHref, withQuery } from './address.tsx';
 import { ProgressBar, Toasts } from './design/index.ts';
-import { useFirstData } from './first-data.ts';
+import { useFact } from './first-data.ts';
 import { useI18n } from './i18n/i18n.tsx';
 import { LANGUAGE_NAMES, LANGUAGES } from './i18n/languages.ts';
 import { Logo } from './logo.tsx';
 import { session } from './session.ts';
-import { webAddress } from './web-address.ts';
+import { contactAddress, webAddress } from './web-address.ts';
 
 /** Header and footer of every page. @param isStatic no script runs in this page, so elements that need one are left out */
 export function Shell({
@@ -89,12 +89,11 @@ function Footer({ isStatic }: { readonly isStatic: boolean }) {
 /** Who runs this gateway, if it says so. */
 function OperatorLine() {
   const { t } = useI18n();
-  const operator = useFirstData<OperatorDetails>('operator');
+  const operator = useFact<OperatorDetails>('operator');
   if (operator === null) return null;
   const { name, contact } = operator;
   const terms = webAddress(operator.terms_url);
-  // The gateway checks the operator's settings. Even so, a page must not link to anything other than a web page.
-  const reach = webAddress(contact) ?? (contact?.includes('@') ? `mailto:${contact}` : null);
+  const reach = contactAddress(contact);
   return (
     <p class="page footer-operator">
       {name !== undefined && <span>{t('footer.operator', { name })}</span>}

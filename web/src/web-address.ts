@@ -7,3 +7,7 @@ export function webAddress(text: string | undefined): string | null {
     return null;
   }
 }
+
+/** The link to a contact. The gateway checks the operator's settings; even so, it leads to a web page or a mail, and to nothing else. */
+export const contactAddress = (contact: string | undefined): string | null =>
+  webAddress(contact) ?? (contact?.includes('@') ? `mailto:${contact}` : null);

@@ -3,8 +3,11 @@ import type uPlot from 'uplot';
 import { useI18n } from '../i18n/i18n.tsx';
 import { colourOf, type Series, type Unit } from './series.ts';
 
+/** How far ahead of the reader a chart is drawn. */
+const AHEAD = '400px';
+
 /**
- * Values over time. uPlot draws it, loaded when the first chart is shown. Screen readers get the same numbers as a table.
+ * Values over time. uPlot draws it, loaded when the reader comes near the first chart: it is a quarter of the page of a service. Screen readers get the same numbers as a table.
  *
  * @param times   seconds since 1970, in order
  * @param format  how a value is written, on the axis and beside the pointer
@@ -54,7 +57,8 @@ export function TimeChart({
     if (element === null) return;
     let ended = false;
     let stop = (): void => {};
-    void import('./draw-chart.ts').then(({ drawChart }) => {
+    const begin = async (): Promise<void> => {
+      const { drawChart } = await import('./draw-chart.ts');
       if (ended) return;
       const draw = (): void => {
         chart.current?.destroy();
@@ -82,9 +86,19 @@ export function TimeChart({
         theme.disconnect();
         scheme.removeEventListener('change', draw);
       };
-    });
+    };
+    const near = new IntersectionObserver(
+      (entries) => {
+        if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+        near.disconnect();
+        void begin();
+      },
+      { rootMargin: AHEAD },
+    );
+    near.observe(element);
     return () => {
       ended = true;
+      near.disconnect();
       stop();
       chart.current?.destroy();
       chart.current = null;

@@ -81,9 +81,12 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
         label={t('service.latency')}
         value={typical === null ? '–' : duration(typical, language)}
         hint={
-          latency === null || latency.p95 === null
+          typical === null
             ? t('service.latencyNone')
-            : t('service.latencyP95', { p95: duration(latency.p95, language) })
+            : // Of few calls, one slow buyer can make the typical time longer than the percentile of all calls.
+              latency?.p95 != null &&
+              latency.p95 >= typical &&
+              t('service.latencyP95', { p95: duration(latency.p95, language) })
         }
       />
       {service.uptime !== undefined && (

@@ -8,6 +8,7 @@ import { OutcomeBadge, When } from '../shared/cells.tsx';
 import { outcomeOf } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { GiveBack, RefundsOf } from '../shared/refunds/refunds.tsx';
+import { keptOf } from '../shared/refunds/shares.ts';
 import { Account } from './parts.tsx';
 
 type Call = Schemas['Call'];
@@ -21,6 +22,9 @@ export function CallPage({ id }: { readonly id: string }) {
   const isUnknown = failure instanceof ApiFailure && failure.status === 404;
   return (
     <>
+      <a class="back" href="/console/calls">
+        ← All calls
+      </a>
       <PageHead
         title="Call"
         lead={
@@ -53,6 +57,9 @@ export function CallPage({ id }: { readonly id: string }) {
 function Facts({ call }: { readonly call: Call }) {
   const { language } = useI18n();
   const usd = (value: number | undefined): string => (value === undefined ? '–' : money(value, language));
+  const kept = keptOf({ ...call, fee: call.fee ?? 0 });
+  const wasOf = (before: number | undefined, after: number): string =>
+    before === after ? '' : `, ${usd(before)} before the refund`;
   return (
     <Card>
       <dl class="facts">
@@ -125,11 +132,11 @@ function Facts({ call }: { readonly call: Call }) {
         )}
         <dt>Fee</dt>
         <dd>
-          {usd(call.fee)} <span class="soft">to the platform</span>
+          {usd(kept.fee)} <span class="soft">to the platform{wasOf(call.fee, kept.fee)}</span>
         </dd>
         <dt>Earned</dt>
         <dd>
-          {usd(call.earned)} <span class="soft">by the provider</span>
+          {usd(kept.earned)} <span class="soft">by the provider{wasOf(call.earned, kept.earned)}</span>
         </dd>
       </dl>
     </Card>

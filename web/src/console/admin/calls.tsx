@@ -38,9 +38,9 @@ function CallList() {
             label: 'Outcome',
             options: [
               ['', 'Any'],
-              ['completed', 'Completed'],
+              ['completed', 'Charged or free'],
               ['refunded', 'Refunded'],
-              ['abandoned', 'Abandoned'],
+              ['abandoned', 'Refunded: gateway died'],
             ],
           },
           ...RANGE_FILTERS,

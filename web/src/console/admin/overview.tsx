@@ -106,7 +106,7 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
         <Stat
           label="Charged today"
           value={usd(today.charged)}
-          hint={`to buyers${today.refunded === 0 ? '' : `, ${usd(today.refunded)} of it came back`}`}
+          hint={`failed calls cost nothing${today.refunded === 0 ? '' : `; ${usd(today.refunded)} given back later`}`}
         />
         <Stat label="Fees today" value={usd(today.fees)} hint="the platform's share" />
       </Stats>
@@ -134,7 +134,7 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
             { title: 'Free', right: true, cell: ([, sums]) => number(sums.free_calls) },
             { title: 'Succeeded', right: true, cell: ([, sums]) => share(sums) },
             { title: 'Charged', amount: ([, sums]) => sums.charged },
-            { title: 'Came back', amount: ([, sums]) => sums.refunded },
+            { title: 'Given back later', amount: ([, sums]) => sums.refunded },
             { title: 'Fees', amount: ([, sums]) => sums.fees },
           ]}
         />

@@ -27,16 +27,16 @@ type Row = {
 };
 
 const KINDS: readonly (readonly [kind: Kind, title: string])[] = [
-  ['credits', 'Credits'],
-  ['debits', 'Debits'],
-  ['payouts', 'Payouts'],
+  ['credits', 'Added'],
+  ['debits', 'Taken out'],
+  ['payouts', 'Paid out'],
   ['refunds', 'Refunds'],
 ];
 const HELP: Readonly<Record<Kind, string>> = {
-  credits: 'To credit somebody, open their account.',
-  debits: 'Debits show once they are taken. To debit somebody, open their account.',
+  credits: 'To add money, open the account.',
+  debits: 'Money shows once it is taken out. To take some out, open the account.',
   payouts: 'To record a payout, open the account of the provider.',
-  refunds: 'To give a call back, open the call.',
+  refunds: 'To refund a call that was charged, open the call.',
 };
 
 /** `/console/payments/{credits, debits, payouts or refunds}`. */

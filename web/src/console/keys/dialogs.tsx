@@ -104,6 +104,10 @@ export function KeyDialogs({
           of={open.node.key}
           below={below}
           isOwn={open.node.key.key_id === me.key_id}
+          left={keys.filter(
+            ({ key_id: id, status, parent_key_id: parent }) =>
+              status === 'active' && parent === undefined && id !== open.node.key.key_id,
+          )}
           onClose={close}
           onDone={() => onChanged(below.length === 0 ? 'The key is revoked.' : 'The keys are revoked.')}
         />

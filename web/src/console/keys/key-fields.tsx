@@ -1,5 +1,5 @@
 import './key-form.css';
-import { Select, TextArea, TextInput } from '../../design/index.ts';
+import { Check, Select, TextArea, TextInput } from '../../design/index.ts';
 import { type Faults, type KeyDraft, PERIODS } from './draft.ts';
 
 type Props = {
@@ -8,6 +8,8 @@ type Props = {
   readonly set: (change: Partial<KeyDraft>) => void;
   /** What an empty rate limit means. */
   readonly ifEmpty: string;
+  /** Services to choose from: those that the account has called. */
+  readonly called?: readonly { readonly service_id: string; readonly service_name: string }[];
 };
 
 export const LabelField = ({ draft, set }: Pick<Props, 'draft' | 'set'>) => (
@@ -77,7 +79,11 @@ export const RateField = ({ draft, faults, set, ifEmpty }: Props) => (
 
 /** Limits that most keys do not need. */
 export const MoreLimits = (props: Props) => {
-  const { draft, faults, set } = props;
+  const { draft, faults, set, called = [] } = props;
+  const toggle = (id: string): void => {
+    const others = draft.services.split('\n').filter((line) => line.trim() !== '' && !line.includes(id));
+    set({ services: (draft.services.includes(id) ? others : [...others, id]).join('\n') });
+  };
   return (
     <>
       <RateField {...props} />
@@ -97,8 +103,16 @@ export const MoreLimits = (props: Props) => {
         value={draft.expires}
         onInput={(event) => set({ expires: event.currentTarget.value })}
       />
+      {called.length > 0 && (
+        <fieldset class="stack-tight">
+          <legend class="field-label">Only these services</legend>
+          {called.map(({ service_id: id, service_name: name }) => (
+            <Check key={id} label={name} checked={draft.services.includes(id)} onChange={() => toggle(id)} />
+          ))}
+        </fieldset>
+      )}
       <TextArea
-        label="Only these services"
+        label={called.length > 0 ? 'Only these services, by id' : 'Only these services'}
         hint="The address or the id of each, one a line. Empty: all services."
         mono
         rows={3}

@@ -1,6 +1,7 @@
 import { dataOf } from '../../api/client.ts';
 import { ConfirmDialog, Note } from '../../design/index.ts';
 import { api, forget, others } from '../../session.ts';
+import { shortId } from '../shared/cells.tsx';
 import type { Key } from './tree.ts';
 
 /**
@@ -8,17 +9,20 @@ import type { Key } from './tree.ts';
  *
  * @param below  the active keys below it
  * @param isOwn  this tab is signed in with it
+ * @param left   the active keys without a parent that remain
  */
 export function RevokeDialog({
   of,
   below,
   isOwn,
+  left,
   onClose,
   onDone,
 }: {
   readonly of: Key;
   readonly below: readonly Key[];
   readonly isOwn: boolean;
+  readonly left: readonly Key[];
   readonly onClose: () => void;
   readonly onDone: () => void;
 }) {
@@ -49,9 +53,16 @@ export function RevokeDialog({
         <Note tone="warn">
           {goesOn
             ? 'You are signed in with this key. The console goes on with another account that is signed in here.'
-            : 'You are signed in with this key: revoking it signs you out. If you have no other key of this account, nobody can reach its money any more.'}
+            : `You are signed in with this key: revoking it signs you out. ${remains(left)}`}
         </Note>
       )}
     </ConfirmDialog>
   );
+}
+
+function remains([first, ...more]: readonly Key[]): string {
+  if (first === undefined) return 'It is the last of this account: nobody can reach its money any more.';
+  const name = first.label ?? shortId(first.key_id);
+  const others = more.length === 0 ? '' : ` and ${more.length} more`;
+  return `The account still has the key ${name}${others}: sign in with one that you have kept.`;
 }

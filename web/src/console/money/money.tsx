@@ -20,16 +20,16 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
     name: 'ledger',
     label: 'Statement of',
     options: [
-      ['', 'Earnings, which are paid out'],
-      ['wallet', 'Wallet, which pays for calls'],
+      ['', 'Earnings'],
+      ['wallet', 'Balance for calls'],
     ],
   },
   admin: {
     name: 'ledger',
     label: 'Statement of',
     options: [
-      ['', 'Wallet, which pays for calls'],
-      ['earnings', 'Earnings, which are paid out'],
+      ['', 'Balance for calls'],
+      ['earnings', 'Earnings'],
     ],
   },
 };
@@ -139,9 +139,8 @@ export const movementColumns = (
       wasHad ? (
         text
       ) : (
-        <span class="faint" title="These calls alternated with those above: the balance after both is there">
-          <span aria-hidden="true">–</span>
-          <span class="visually-hidden">See above</span>
+        <span class="faint small" title="These calls alternated with those above: the balance after both is there">
+          in the row above
         </span>
       ),
   },

@@ -1,10 +1,12 @@
+import type { OperatorDetails } from '../../../../src/platform/operator.ts';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Card, CopyButton, FailureNote, LinkButton, Note, SkeletonCard, Stat, Stats } from '../../design/index.ts';
+import { useFact } from '../../first-data.ts';
 import { ago, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
-import { webAddress } from '../../web-address.ts';
+import { contactAddress, webAddress } from '../../web-address.ts';
 
 /** What a buyer's account has, and how to add money. @param isWhole also show the sum with which the statement ends */
 export function Wallet({ account, isWhole = false }: { readonly account: string; readonly isWhole?: boolean }) {
@@ -63,6 +65,7 @@ export function leftHint(balance: Pick<Balance, 'limit_key' | 'resets_at'> | nul
 function TopUp({ url, account }: { readonly url: string | undefined; readonly account: string }) {
   // The operator sets this URL and the gateway checks it. Even so, a page must not link to anything other than a web page.
   const page = webAddress(url);
+  const reach = contactAddress(useFact<OperatorDetails>('operator')?.contact);
   return (
     <Card title="Add money">
       <div class="stack-tight">
@@ -73,7 +76,8 @@ function TopUp({ url, account }: { readonly url: string | undefined; readonly ac
         ) : (
           <p>
             Ask the operator of this marketplace to add money to this account. Tell them the amount and this id. The
-            money is here as soon as the operator has added it.
+            money is here as soon as the operator has added it.{' '}
+            {reach !== null ? <a href={reach}>Contact</a> : 'This marketplace has published no contact.'}
           </p>
         )}
         <p class="account-id">

@@ -9,6 +9,7 @@ import { OutcomeBadge } from '../shared/cells.tsx';
 import { outcomeOf } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { GiveBack, RefundsOf } from '../shared/refunds/refunds.tsx';
+import { keptOf } from '../shared/refunds/shares.ts';
 import { EN, usd } from './service-words.tsx';
 
 type Call = Schemas['Call'];
@@ -63,6 +64,9 @@ export default function CallPage() {
 }
 
 function Facts({ call }: { readonly call: Call }) {
+  const kept = keptOf({ ...call, fee: call.fee ?? 0 });
+  const wasOf = (before: number, after: number): string =>
+    before === after ? '' : `, ${usd(before)} before the refund`;
   return (
     <Card>
       <dl class="facts">
@@ -105,7 +109,7 @@ function Facts({ call }: { readonly call: Call }) {
           <>
             <dt>Fee</dt>
             <dd class="number">
-              {usd(call.fee)} <span class="soft">to the platform, when it was called</span>
+              {usd(kept.fee)} <span class="soft">to the platform{wasOf(call.fee, kept.fee)}</span>
             </dd>
           </>
         )}
@@ -113,7 +117,8 @@ function Facts({ call }: { readonly call: Call }) {
           <>
             <dt>You earned</dt>
             <dd class="number">
-              {usd(call.earned)} <span class="soft">when it was called</span>
+              {usd(kept.earned)}
+              <span class="soft">{wasOf(call.earned, kept.earned)}</span>
             </dd>
           </>
         )}

@@ -18,6 +18,7 @@ import { ByUse, When } from '../shared/cells.tsx';
 import { lastDays, RANGE_FILTERS, timedRows } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { causeText, outcomeOf } from '../shared/outcome.ts';
+import { keptOf } from '../shared/refunds/shares.ts';
 import { BlockButton, BlockedBuyers, shortOf } from './blocked-buyers.tsx';
 import type { TabProps } from './service-frame.tsx';
 import { EN, usd } from './service-words.tsx';
@@ -85,17 +86,17 @@ export function CallsTab({ service, show }: TabProps) {
           { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
           {
             title: 'You earn',
-            amount: ({ earned }) => earned,
+            amount: (call) => earnedOf(call),
             cell: (call, text) =>
               call.free_tier ? (
                 <span class="faint">Free call</span>
               ) : (
-                <>
+                <span class="amount-lines">
                   <ByUse call={call} text={text} charged={call.amount} />
                   {call.refunded !== undefined && (
-                    <span class="below">{usd(call.refunded)} of the price given back</span>
+                    <span class="faint small">{usd(call.refunded)} of the price given back</span>
                   )}
-                </>
+                </span>
               ),
           },
           {
@@ -123,6 +124,10 @@ export function CallsTab({ service, show }: TabProps) {
     </>
   );
 }
+
+/** What is left of the earnings. The fee of a call is what its earnings lack to its price. */
+const earnedOf = (call: Call): number =>
+  keptOf({ ...call, fee: (Math.round(call.amount * 1e6) - Math.round(call.earned * 1e6)) / 1e6 }).earned;
 
 /** The status that the buyer got, and the reason for a refund. */
 function Outcome({ call }: { readonly call: Call }) {

@@ -78,6 +78,11 @@ function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll
   const within = isAll ? undefined : 'In these days';
   return (
     <Stats>
+      <Stat
+        label="Payable now"
+        value={usd(earnings.payable)}
+        hint={earnings.payable < 0 ? OVERDRAWN : isAll ? 'Not paid out yet' : 'Whatever the days'}
+      />
       <Stat label="Buyers paid" value={usd(earnings.gross)} hint={within} />
       {earnings.refunded > 0 && (
         <Stat label="Given back" value={usd(earnings.refunded)} hint={within ?? 'Of calls that were charged'} />
@@ -89,11 +94,6 @@ function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll
       />
       <Stat label="You earned" value={usd(earnings.earned)} hint={within} />
       <Stat label="Paid out" value={usd(earnings.paid_out)} hint={within} />
-      <Stat
-        label="Payable now"
-        value={usd(earnings.payable)}
-        hint={earnings.payable < 0 ? OVERDRAWN : isAll ? 'Not paid out yet' : 'Whatever the days'}
-      />
     </Stats>
   );
 }

@@ -70,7 +70,10 @@ function Judged({ id, quality, inputs }: { readonly id: string; readonly quality
         <p class="small advice">
           {adviceOf(inputs)}{' '}
           {inputs.success_rate < 1 && (
-            <a href={`/console/services/${id}/calls?outcome=failed`}>See which calls failed</a>
+            <>
+              <a href={`/console/services/${id}/calls?outcome=failed`}>See which calls failed</a>; calls that you gave
+              back whole count, too.
+            </>
           )}
         </p>
       </Card>

@@ -198,7 +198,9 @@ function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
           act={() => setStatus('paused')}
           onClose={() => setAsking(null)}
         >
-          <p>Within a second, buyers can no longer call it. Calls under way go on. You can resume it at any time.</p>
+          <p>
+            Within a second, buyers can no longer call it. Calls under way go on. You can list it again at any time.
+          </p>
         </ConfirmDialog>
       )}
       {asking === 'list' && (

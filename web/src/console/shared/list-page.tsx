@@ -105,6 +105,9 @@ export function ListPage<Row>({
         ) : (
           empty
         ))}
+      {filters.some(({ type }) => type === 'date') && new Date().getTimezoneOffset() !== 0 && (
+        <p class="card-note small soft">Times are of your time zone; days of the filters are UTC.</p>
+      )}
       {data?.since !== undefined && data.next === null && (
         <p class="card-note small soft">
           Single calls are kept from {data.since} (UTC) on{hasTags && ', and so are sums by tag'}.{' '}

@@ -13,8 +13,8 @@ const FILTERS: readonly Filter[] = [
     name: 'ledger',
     label: 'Which money',
     options: [
-      ['', 'Wallet, for calls'],
-      ['earnings', 'Earnings, for payouts'],
+      ['', 'Balance for calls'],
+      ['earnings', 'Earnings'],
     ],
   },
 ];

@@ -9,6 +9,16 @@ type Call = Pick<Schemas['Call'], 'amount' | 'refunded' | 'fee'>;
 export const leftOf = ({ amount, refunded = 0 }: Pick<Call, 'amount' | 'refunded'>): number =>
   fromMicros(micros(amount) - micros(refunded));
 
+/** What the platform and the provider still have of the call. */
+export function keptOf(call: Pick<Call, 'amount' | 'refunded'> & { readonly fee: number }): {
+  readonly fee: number;
+  readonly earned: number;
+} {
+  const [amount, back, fee] = [call.amount, call.refunded ?? 0, call.fee].map(micros) as [number, number, number];
+  const feeLeft = fee - (back === 0 ? 0 : feeBackMicros(fee, back, amount));
+  return { fee: fromMicros(feeLeft), earned: fromMicros(amount - back - feeLeft) };
+}
+
 /** Everybody who has this page open gets the same reference, so that two people cannot give the same call back twice. */
 export const firstReference = ({ usage_id: id, refunds = [] }: Pick<Schemas['Call'], 'usage_id' | 'refunds'>): string =>
   `call ${id}${refunds.length === 0 ? '' : ` no. ${refunds.length + 1}`}`;
