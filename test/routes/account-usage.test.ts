@@ -273,6 +273,16 @@ it('sums and records are those of the calls that the key may see and that the fi
   );
 });
 
+it('a day has the sums of its hours that are not in it yet, also for a child key of an account with sums of its own', async () => {
+  await sql`UPDATE accounts SET summed_from = '2026-01-15' WHERE id = ${keys.root.accountId}`;
+  await sql`UPDATE installation SET days_summed_to = ${new Date(MIDNIGHT + HOUR_MS)}`;
+  await call(keys.agent, { amount: 1 });
+  await call(keys.helper, { atMs: MIDNIGHT + HOUR_MS, amount: 20 });
+  await call(keys.leaf, { atMs: MIDNIGHT + 5 * HOUR_MS, amount: 300 });
+  const page = await usage(keys.agent, { from: '2026-01-15', to: '2026-01-16' });
+  for (const list of [page.by_service, page.by_day]) expect(list).toMatchObject([{ calls: 3, spent: 321 / 1e6 }]);
+});
+
 it('by_tag has all tags of a month, and one sum for the tags that had no room', async () => {
   await sql.unsafe(`TRUNCATE ${TABLES}`);
   const sums = sql`'2026-01-16'::date, tag, 1, 0, spent, 0, 0`;
