@@ -15,14 +15,14 @@ export function RevokeDialog({
   of,
   below,
   isOwn,
-  left,
+  left = [],
   onClose,
   onDone,
 }: {
   readonly of: Key;
   readonly below: readonly Key[];
   readonly isOwn: boolean;
-  readonly left: readonly Key[];
+  readonly left?: readonly Key[];
   readonly onClose: () => void;
   readonly onDone: () => void;
 }) {
