@@ -1,14 +1,15 @@
 import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import type { Tx } from '../platform/postgres.ts';
-import { microsOf, timeOf } from './cursor.ts';
+import { microsOf } from './cursor.ts';
 import type { StatementLedger } from './statement-sql.ts';
 import { madeWithin } from './usage-sql.ts';
 
 /**
- * Maximum calls that are read to divide the sums of a page, and maximum hours: 50 000 calls take about 100 ms. The hours beyond it,
- * older ones, keep their sums whole.
+ * Maximum calls that are read to divide the sums of a page, maximum keys and services that made those of an hour, and maximum hours:
+ * 50 000 calls take about 100 ms. The hours beyond it, older ones, keep their sums whole.
  */
 const MAX_CALLS = 50_000;
+const MAX_KEYS = 1_000;
 const MAX_HOURS = 100;
 const HOUR_MICROS = 3_600_000_000;
 
@@ -59,7 +60,7 @@ export async function divided<Row extends Divisible>(
       continue;
     }
     const hour = hourOf(ofHour[0] as Row);
-    calls += await countCalls(tx, of, hour);
+    calls += await countRead(tx, of, hour);
     hours++;
     const parts = calls > MAX_CALLS ? [] : await selectParts(tx, of, hour, cuts);
     const inParts = ofHour.flatMap((row) => (isCut(row) ? partsOf(row, parts) : [row]));
@@ -89,14 +90,21 @@ const keysOfHour = (tx: Tx, { accountId, ledger }: { accountId: string; ledger: 
     : tx`FROM key_hours WHERE hour = ${new Date(hour / 1_000)} AND service_id IN (
            SELECT service_id FROM service_hours WHERE provider_id = ${accountId} AND hour = ${new Date(hour / 1_000)})`;
 
-async function countCalls(
+/**
+ * How many calls `selectParts` reads: all of these keys, whosever service they called, and those of the hours beside, because ids need
+ * not be of the same hour as calls. Infinity if the keys are too many to be counted.
+ */
+async function countRead(
   tx: Tx,
   of: { readonly accountId: string; readonly ledger: StatementLedger },
   hour: number,
 ): Promise<number> {
-  const rows = await tx<{ calls: number }[]>`
-    SELECT coalesce(sum(calls), 0)::bigint AS calls ${keysOfHour(tx, of, hour)}`;
-  return rows[0]?.calls as number;
+  const [from, to] = [new Date((hour - HOUR_MICROS) / 1_000), new Date((hour + HOUR_MICROS) / 1_000)];
+  const [row] = await tx<{ keys: number; calls: number }[]>`
+    WITH of_hour AS MATERIALIZED (SELECT key_id ${keysOfHour(tx, of, hour)} LIMIT ${MAX_KEYS + 1}::int)
+    SELECT (SELECT count(*) FROM of_hour)::int AS keys, coalesce(sum(calls), 0)::bigint AS calls
+    FROM key_hours WHERE key_id IN (SELECT key_id FROM of_hour) AND hour >= ${from} AND hour <= ${to}`;
+  return row === undefined || row.keys > MAX_KEYS ? Number.POSITIVE_INFINITY : row.calls;
 }
 
 async function selectParts(
@@ -108,12 +116,15 @@ async function selectParts(
   const range = { fromMs: hour / 1_000, toMs: (hour + HOUR_MICROS) / 1_000 };
   // At one instant, a wallet first gets its money and then pays, and what is earned comes before what is taken from it.
   const after = of.ledger === 'wallet' ? 0 : 1;
-  const times = [...new Set(cuts)].sort((a, b) => a - b).map((cut) => timeOf(tx, cut + after));
+  const times = [...new Set(cuts)].map((cut) => cut + after);
   const account = tx.text(of.ledger === 'wallet' ? 'account_id' : 'provider_id');
   // As `key_hours` and `service_hours` count them.
   const calls = tx.text(of.ledger === 'wallet' ? 'count(*)' : "count(*) FILTER (WHERE c.outcome = 'completed')");
-  return tx<Part[]>`
-    SELECT c.service_id AS "serviceId", width_bucket(c.created_at, ARRAY[${times.map((time, i) => (i === 0 ? time : tx`, ${time}`))}]) AS part,
+  // The times are one parameter, so that the statement's text stays the same, and are made once and not for each call.
+  return tx.anew<Part[]>`
+    SELECT c.service_id AS "serviceId", width_bucket(c.created_at, (
+             SELECT array_agg(timestamptz '1970-01-01 00:00:00Z' + micros * interval '1 microsecond' ORDER BY micros)
+             FROM unnest(${times}::bigint[]) AS micros)) AS part,
            sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees, ${calls} AS calls, min(c.created_at) AS first,
            ${microsOf(tx, tx`max(c.created_at)`)} AS "lastMicros"
     FROM calls c

@@ -23,7 +23,7 @@ export type Movement = {
   readonly balanceMicros: number;
   /** For a sum over calls: when the first of them began, and the service. */
   readonly from: Date | null;
-  /** For a sum: how many calls, those that cost nothing included. */
+  /** For a sum: how many calls of the keys that paid, free ones included. */
   readonly calls: number | null;
   readonly serviceId: string | null;
   readonly serviceName: string | null;
@@ -102,14 +102,19 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
     const sources = sourcesOf(tx, request);
     const hours = { ...request, ...wholeHours(request) };
     let left = (await selectBalance(tx, request)) - (await sumNewer(tx, sources, hours));
-    const { rows, next } = await selectPage(tx, sources, hours);
     const movements: Movement[] = [];
-    for (const { micros, rest, ...row } of rows) {
-      if (isInRange(micros, request)) movements.push({ ...row, position: { micros, rest }, balanceMicros: left });
-      // The balance after the range, as long as no movement of the range was found.
-      if (micros >= (request.fromMs ?? 0) * 1_000 || movements.length > 0) left -= row.amountMicros;
+    for (let before = request.before; ; ) {
+      const { rows, next } = await selectPage(tx, sources, { ...hours, before });
+      for (const { micros, rest, ...row } of rows) {
+        if (isInRange(micros, request)) movements.push({ ...row, position: { micros, rest }, balanceMicros: left });
+        // The balance after the range, as long as no movement of the range was found.
+        if (micros >= (request.fromMs ?? 0) * 1_000 || movements.length > 0) left -= row.amountMicros;
+      }
+      // All of this page may be of the hour in which the range ends, and after it.
+      if (movements.length > 0 || next === null)
+        return { movements, balanceMicros: movements[0]?.balanceMicros ?? left, next };
+      before = next;
     }
-    return { movements, balanceMicros: movements[0]?.balanceMicros ?? left, next };
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }
 

@@ -17,7 +17,7 @@ export abstract class LateCounts<Count> extends Job {
   /** What is counted, for example 'calls that budgets refused'. */
   readonly #what: string;
   #waiting = new Map<string, Count>();
-  /** Counts since the last round for which there was no room. */
+  /** Counts since the last successful round for which there was no room. */
   #dropped = 0;
 
   constructor(what: string, log: JobOptions['log']) {
@@ -59,10 +59,6 @@ export abstract class LateCounts<Count> extends Job {
 
   protected override async round(): Promise<void> {
     if (this.#waiting.size === 0) return;
-    if (this.#dropped > 0) {
-      this.#log.warn({ dropped: this.#dropped }, `some ${this.#what} were not counted: too many wait for Postgres`);
-      this.#dropped = 0;
-    }
     const taken = this.#waiting;
     this.#waiting = new Map();
     try {
@@ -72,6 +68,10 @@ export abstract class LateCounts<Count> extends Job {
       this.#waiting = taken;
       for (const [id, count] of since) this.add(id, count);
       throw error;
+    }
+    if (this.#dropped > 0) {
+      this.#log.warn({ dropped: this.#dropped }, `some ${this.#what} were not counted: too many waited for Postgres`);
+      this.#dropped = 0;
     }
   }
 }

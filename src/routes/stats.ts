@@ -215,7 +215,7 @@ function classesJson(of: readonly Classes[]) {
     caller_left: callerLeft,
     unavailable,
     // Rounded down: 1 only if all succeeded.
-    success_rate: succeeded + failed === 0 ? null : Math.floor((succeeded / (succeeded + failed)) * 10_000) / 10_000,
+    success_rate: succeeded + failed === 0 ? null : Math.floor((succeeded * 10_000) / (succeeded + failed)) / 10_000,
   };
 }
 

@@ -165,7 +165,7 @@ describe('after an OpenAPI document was sent', () => {
     expect(await answer.json()).toMatchObject({
       operations: 1,
       skipped: [{ path: 'newPet' }],
-      changed: [{ path: '/owners/{owner_id}', note: 'the path parameter owner-id is called owner_id' }],
+      changed: [{ path: '/owners/{owner_id}', note: 'the path parameter owner-id is renamed to owner_id' }],
     });
     const output = { type: ['object', 'null'], properties: { kind: { const: 'owner' } } };
     expect((await discovered(id)).operations).toMatchObject([{ summary: 'An owner', output }]);

@@ -54,5 +54,5 @@ it('at most 10 000 things wait: further ones are not counted, which is logged on
   expect([Object.keys(stored ?? {}).length, stored?.['0'], stored?.['10000']]).toEqual([10_000, 2, undefined]);
   things.count('0');
   await things.stop();
-  expect(lines).toEqual([[{ dropped: 2 }, 'some things were not counted: too many wait for Postgres']]);
+  expect(lines).toEqual([[{ dropped: 2 }, 'some things were not counted: too many waited for Postgres']]);
 });

@@ -2354,7 +2354,7 @@ export interface components {
              * @description Of a sum over the calls of a service within an hour, between two other movements: when the first of them began
              */
             from?: string;
-            /** @description Of a sum: how many calls, those that cost nothing included */
+            /** @description Of a sum: how many calls of the keys that paid, free ones included */
             calls?: number;
             /** Format: uuid */
             service_id?: string;
