@@ -81,10 +81,10 @@ export async function startWriter(options: {
   const isActive = (): boolean => writer.owns(0);
   const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
   const quality = new QualityJob({ sql, isActive, log });
-  const keyDays = new KeyDaysJob({ sql, log });
   const endedSessions = new EndedSessions({ sql, isActive, log });
   const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
   const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
+  const keyDays = new KeyDaysJob({ databaseUrl, installation, log });
   const nodes = (): RedisNode[] => redisNodes(stores, config.redisUrl);
   const nodeWatch = new NodeWatch({ nodes, kind: cluster === null ? 'single' : 'cluster', log });
   metrics.add([...writerMetrics({ writer, upkeep, hydrator, retention }), ...writerNodeMetrics(nodes, nodeWatch)]);

@@ -1,6 +1,8 @@
 import { Job, type JobOptions } from '../../platform/job.ts';
-import type { Sql } from '../../platform/postgres.ts';
-import { addHours } from './key-days.ts';
+import { PostgresSession } from '../../platform/postgres.ts';
+import { templateTag } from '../../platform/postgres-query.ts';
+import type { SessionOptions } from '../../platform/postgres-session.ts';
+import { addHour } from './key-days.ts';
 
 /** Time from one look to the next. An hour ends once an hour. */
 const EVERY_MS = 300_000;
@@ -9,14 +11,20 @@ const BUSY_MS = 10_000;
 /** An hour of a hundred thousand keys takes about a second. */
 const STATEMENT_MS = 120_000;
 
+type Options = Pick<JobOptions, 'log'> & {
+  readonly databaseUrl: string;
+  readonly installation?: string | undefined;
+};
+
 /**
  * Adds each hour that is over to the sums by day (`key-days.ts`). Of several writers, one adds it. While that fails, pages read more
  * rows of `key_hours`.
  */
 export class KeyDaysJob extends Job {
-  readonly #sql: Sql;
+  readonly #options: SessionOptions;
+  #session: PostgresSession | null = null;
 
-  constructor({ sql, log }: { readonly sql: Sql } & Pick<JobOptions, 'log'>) {
+  constructor({ databaseUrl, installation, log }: Options) {
     super({
       everyMs: EVERY_MS,
       messages: {
@@ -25,17 +33,28 @@ export class KeyDaysJob extends Job {
       },
       log,
     });
-    this.#sql = sql;
+    const settings = { statement_timeout: STATEMENT_MS };
+    const options = { url: databaseUrl, applicationName: 'tollgate-key-days', settings };
+    this.#options = { ...options, ...(installation && { installation }) };
+  }
+
+  /** Ends after the statement under way, or after `timeoutMs`. Then the hour is added by the next process. */
+  override async stop(timeoutMs?: number): Promise<void> {
+    await super.stop(timeoutMs);
+    this.#session?.close();
   }
 
   protected override async round(): Promise<void> {
-    for (;;) {
-      const added = await this.#sql.begin(async (tx) => {
-        await tx`${tx.text(`SET LOCAL statement_timeout = ${STATEMENT_MS}`)}`;
-        return addHours(tx);
-      });
+    // A session for each round, because sessions of the pool give a statement less time.
+    const session = new PostgresSession(this.#options, STATEMENT_MS + 5_000);
+    this.#session = session;
+    const tx = templateTag((text, parameters, options) => session.query(text, parameters, options));
+    try {
+      let added = await session.transaction(() => addHour(tx));
+      while (added === 'one' && !this.stopping.aborted) added = await session.transaction(() => addHour(tx));
       if (added === 'busy') this.nextIn(BUSY_MS);
-      if (added !== 'some' || this.stopping.aborted) return;
+    } finally {
+      session.close();
     }
   }
 }

@@ -5,17 +5,17 @@ import { KEY_DAYS, keyDayRows, mergedRow } from './sum-tables.ts';
 
 /**
  * `key_days` has the sums of all hours before `installation.days_summed_to`. Each flush adds its calls to `key_hours`. When an hour is
- * over, `addHours` adds its rows to `key_days` once, and moves the time ahead. A flush with calls of an earlier hour adds them to both.
+ * over, `addHour` adds its rows to `key_days` once, and moves the time ahead. A flush with calls of an earlier hour adds them to both.
  * Who reads sums by day adds the rows of later hours (`keyDays` of src/accounts/sums-sql.ts).
  *
  * Locks (`HOUR_LOCK`) make that exact. A flush has those of its calls' hours, shared, before the statement that reads the time, and
- * keeps them until its commit. `addHours` has those of its hours alone: each flush of these hours was committed before, so its rows
- * are read, or reads the new time.
+ * keeps them until its commit. `addHour` has that of its hour alone: each flush of that hour was committed before, so its rows are
+ * read, or reads the new time.
  *
  * Tested by test/ledger/rollups/key-days.test.ts and hours.test.ts.
  */
 
-/** Takes the locks of the hours of these calls until the end of the transaction. It waits at most for one `addHours`. */
+/** Takes the locks of the hours of these calls until the end of the transaction. It waits at most for one `addHour`. */
 export async function lockHours(session: PostgresSession, pages: readonly Pick<Hours, 'keys'>[]): Promise<void> {
   const hours = new Set(pages.flatMap(({ keys }) => keys.map(({ hour }) => hour)));
   if (hours.size === 0) return;
@@ -26,43 +26,40 @@ export async function lockHours(session: PostgresSession, pages: readonly Pick<H
   );
 }
 
-/** Most hours that are added together; it bounds the locks of a transaction. */
-const MOST_HOURS = 24;
 /** Most of an hour's calls are stored within this time of its end. It is not about being right: a later flush costs a little more. */
 const LATE = '5 minutes';
 
 /** By way of `service_hours`, which has an index by hour: each flush adds to both tables. Planned anew, because both tables grow. */
-const ADD_HOURS = `
+const ADD_HOUR = `
 INSERT INTO ${KEY_DAYS.name} AS s (${KEY_DAYS.columns.join(', ')})
 ${keyDayRows(`FROM (
   SELECT k.* FROM service_hours h JOIN key_hours k ON k.service_id = h.service_id AND k.hour = h.hour
-  WHERE h.hour >= to_timestamp($1::bigint * 3600::float8) AND h.hour < to_timestamp($2::bigint * 3600::float8)
+  WHERE h.hour = to_timestamp($1::bigint * 3600::float8)
 ) AS hours`)}
 ORDER BY 1, 2, 3
 ON CONFLICT (key_id, day, service_id) DO UPDATE SET ${mergedRow(KEY_DAYS)}`;
 
 const hourOf = (time: string): string => `(extract(epoch FROM ${time}) / 3600)::int`;
 
-/** 'busy': a flush or a rebuild works on one of the hours. */
-type HoursAdded = 'all' | 'some' | 'busy';
+/** 'none': all hours that are over are added. 'busy': a flush or a rebuild works on the next one. */
+type HourAdded = 'one' | 'none' | 'busy';
 
 /**
- * Adds the hours that are over to `key_days`, in the open transaction: as many as are left, or `MOST_HOURS`. It waits for nobody, because
- * flushes of these hours wait behind it.
+ * Adds the next hour that is over to `key_days`, in the open transaction. One alone, because flushes of its calls wait meanwhile; and it
+ * waits for nobody, because others wait behind it.
  */
-export async function addHours(tx: Tx): Promise<HoursAdded> {
-  const [span] = await tx<{ from: number; to: number; end: number }[]>`
-    SELECT ${tx.text(hourOf('days_summed_to'))} AS "from", least("end", ${tx.text(hourOf('days_summed_to'))} + ${MOST_HOURS}::int) AS "to", "end"
-    FROM installation, (SELECT ${tx.text(hourOf(`date_trunc('hour', now() - interval '${LATE}', 'UTC')`))} AS "end") AS ended
-    WHERE only_row FOR NO KEY UPDATE OF installation`;
-  if (span === undefined || span.to <= span.from) return 'all';
-  const { from, to, end } = span;
-  const [locks] = await tx<{ areFree: boolean }[]>`
-    SELECT bool_and(pg_try_advisory_xact_lock(${HOUR_LOCK}::int, hour)) AS "areFree" FROM generate_series(${from}::int, ${to - 1}::int) AS hour`;
-  if (locks?.areFree !== true) return 'busy';
-  await tx.unsafe(ADD_HOURS, [String(from), String(to)], { isPlannedAnew: true });
-  await tx`UPDATE installation SET days_summed_to = to_timestamp(${to}::bigint * 3600::float8) WHERE only_row`;
-  return to === end ? 'all' : 'some';
+export async function addHour(tx: Tx): Promise<HourAdded> {
+  const [next] = await tx<{ hour: number; end: number }[]>`
+    SELECT ${tx.text(hourOf('days_summed_to'))} AS hour, ${tx.text(hourOf(`date_trunc('hour', now() - interval '${LATE}', 'UTC')`))} AS "end"
+    FROM installation WHERE only_row FOR NO KEY UPDATE`;
+  if (next === undefined || next.hour >= next.end) return 'none';
+  const { hour } = next;
+  const [lock] = await tx<{ isFree: boolean }[]>`
+    SELECT pg_try_advisory_xact_lock(${HOUR_LOCK}::int, ${hour}::int) AS "isFree"`;
+  if (lock?.isFree !== true) return 'busy';
+  await tx.unsafe(ADD_HOUR, [String(hour)], { isPlannedAnew: true });
+  await tx`UPDATE installation SET days_summed_to = to_timestamp(${hour + 1}::bigint * 3600::float8) WHERE only_row`;
+  return 'one';
 }
 
 /** All 24 locks of a day (YYYY-MM-DD), shared, until `unlockDay`: meanwhile none of its hours is added. They belong to the session. */
