@@ -133,8 +133,8 @@ const UNAVAILABLE = { outcome: 'unavailable' } as const;
 
 /**
  * The token buckets that a request with a key may draw on. `own`: that of the key, for calls and for everything that does not name
- * another. `reads`: one for each key, as large as its own. `person`: as large, for what pages do whose reader is signed in with the
- * key; one for all its sessions, so that more sessions bring no more tokens. `control`: one for each account (CONTROL_LIMIT). If a
+ * another. `reads`: one for each key, as large as its own. `person`: for what pages do whose reader is signed in with the key; one
+ * for all its sessions (PERSON_LIMIT), so that more sessions bring no more tokens. `control`: one for each account (CONTROL_LIMIT). If a
  * program spends the tokens of its key without pause, the others stay full, so that its owner can see what happens, and end it.
  */
 export type KeyBucket = 'own' | 'reads' | 'person' | 'control';
@@ -142,7 +142,14 @@ export type KeyBucket = 'own' | 'reads' | 'person' | 'control';
 /** Requests per minute by which an account may revoke and rotate its keys. */
 export const CONTROL_LIMIT = 30;
 
+/**
+ * Requests per minute by which people use pages with a key, however few its programs may send: a page takes about six. As many as the
+ * two buckets of an ordinary key have together.
+ */
+export const PERSON_LIMIT = 120;
+
 const LIMIT_OF_KEY = bulk('0');
+const LIMIT_OF_PERSON = bulk(String(PERSON_LIMIT));
 const LIMIT_OF_CONTROL = bulk(String(CONTROL_LIMIT));
 const OWN_BUCKET = bulk('');
 
@@ -194,7 +201,7 @@ export class TakeCommand implements Command {
         batch.command('B', own + bulk(names.reads(shard, this.keyId)), 2, LIMIT_OF_KEY, 1, 3);
         break;
       case 'person':
-        batch.command('B', own + bulk(names.person(shard, this.keyId)), 2, LIMIT_OF_KEY, 1, 3);
+        batch.command('B', own + bulk(names.person(shard, this.keyId)), 2, LIMIT_OF_PERSON, 1, 3);
         break;
       case 'control':
         batch.command('B', own + bulk(names.control(shard, this.subject)), 2, LIMIT_OF_CONTROL, 1, 3);
@@ -212,7 +219,7 @@ export class TakeCommand implements Command {
         batch.command('E', root + bulk(names.reads(shard, keyId)), 2, arg + LIMIT_OF_KEY, 2, 3);
         break;
       case 'person':
-        batch.command('E', root + bulk(names.person(shard, keyId)), 2, arg + LIMIT_OF_KEY, 2, 3);
+        batch.command('E', root + bulk(names.person(shard, keyId)), 2, arg + LIMIT_OF_PERSON, 2, 3);
         break;
       case 'control':
         batch.command('E', root + bulk(names.control(shard, keyId)), 2, arg + LIMIT_OF_CONTROL, 2, 3);

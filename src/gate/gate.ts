@@ -1,5 +1,11 @@
 import { type KeyRefusal, type RateState, rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
-import { type AdmitResult, CONTROL_LIMIT, type KeyBucket, type TakeResult } from '../admission/commands.ts';
+import {
+  type AdmitResult,
+  CONTROL_LIMIT,
+  type KeyBucket,
+  PERSON_LIMIT,
+  type TakeResult,
+} from '../admission/commands.ts';
 import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
@@ -149,9 +155,10 @@ export class Gate {
     if (result.outcome === 'expired') this.#expired.add(key);
     const isSuspended = key.accountStatus === 'suspended';
     const isOut = result.outcome === 'revoked' || result.outcome === 'suspended';
-    // The bucket of `control` says nothing about the key's limit.
+    // Only these buckets have the key's limit.
+    const hasLimit = bucket === 'own' || bucket === 'reads';
     const agrees =
-      (result.rate.limit === key.rateLimit || bucket === 'control') &&
+      (result.rate.limit === key.rateLimit || !hasLimit) &&
       result.outcome !== 'revoked' &&
       (isOut || (result.outcome === 'expired') === isExpired(key)) &&
       (result.outcome === 'suspended') === isSuspended;
@@ -160,6 +167,7 @@ export class Gate {
 
   limitOf(key: KeyRecord | null, bucket: KeyBucket = 'own'): number {
     if (key === null) return this.#options.anonymousRateLimit;
+    if (bucket === 'person') return PERSON_LIMIT;
     return bucket === 'control' ? CONTROL_LIMIT : key.rateLimit;
   }
 

@@ -256,7 +256,10 @@ describe('tokens of a child key', () => {
     for (const remaining of [1, 0]) expect(await take(store, scene)).toMatchObject({ rate: { limit: 2, remaining } });
     expect((await take(store, scene)).outcome).toBe('rate_limited');
     expect(await take(store, scene, 'reads')).toMatchObject({ outcome: 'taken', rate: { limit: 2, remaining: 1 } });
-    expect(await take(store, scene, 'person')).toMatchObject({ outcome: 'taken', rate: { limit: 2, remaining: 1 } });
+    expect(await take(store, scene, 'person')).toMatchObject({
+      outcome: 'taken',
+      rate: { limit: 120, remaining: 119 },
+    });
     expect(await take(store, scene, 'control')).toMatchObject({ outcome: 'taken', rate: { limit: 30, remaining: 29 } });
     const shard = store.keys.shardOf(scene.accountId);
     expect(await store.command('exists', store.keys.control(shard, scene.accountId))).toBe(0);
@@ -330,6 +333,6 @@ it('calls of root keys are sent as the same bytes as before child keys existed',
     ],
     ...[INSTANCE, '7', '3', 'free:service', 'one', 'account\tkey\tservice\tprovider\tGET\t/x'],
     ...['9', '0', 'free:service', 'two', 'account\tkey\tservice\tprovider\tGET\t/x\tcap=9'],
-    ...['0', '0', '0', '30', 'PAPATBBB'],
+    ...['0', '0', '120', '30', 'PAPATBBB'],
   ]);
 });

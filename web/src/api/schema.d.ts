@@ -1662,7 +1662,7 @@ export interface components {
             /** @description All that count: without free MCP messages and calls of the provider */
             calls: number;
             succeeded: number;
-            /** @description No connection, no answer in time, a cut answer, or 5xx */
+            /** @description No connection, no answer in time, a cut answer, 5xx, or given back whole */
             failed: number;
             /** @description 4xx that were not refunded: mistakes of callers */
             caller_errors: number;
@@ -1868,7 +1868,7 @@ export interface components {
             /** @description All that count: without free MCP messages and calls of the provider */
             calls: number;
             succeeded: number;
-            /** @description No connection, no answer in time, a cut answer, or 5xx */
+            /** @description No connection, no answer in time, a cut answer, 5xx, or given back whole */
             failed: number;
             /** @description 4xx that were not refunded: mistakes of callers */
             caller_errors: number;
@@ -3493,7 +3493,7 @@ export interface components {
             /** @description All that count: without free MCP messages and calls of the provider */
             calls: number;
             succeeded: number;
-            /** @description No connection, no answer in time, a cut answer, or 5xx */
+            /** @description No connection, no answer in time, a cut answer, 5xx, or given back whole */
             failed: number;
             /** @description 4xx that were not refunded: mistakes of callers */
             caller_errors: number;

@@ -8,6 +8,7 @@ import { Button, Card, Empty, FailureNote, LinkButton, Note, useChosenInView } f
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { follow, hasStayed, resume, resumed, session, unanswered } from '../session.ts';
+import { unsaved } from '../unsaved.ts';
 import { SECTIONS, sectionOf } from './all-sections.ts';
 import type { Section } from './section.tsx';
 import { NewAccount, SignIn } from './sign-in.tsx';
@@ -129,11 +130,11 @@ function Frame() {
         {hasStayed.value && (
           <Note tone="warn">
             <span>
-              Another tab has switched to another account. This one stays as {me.owner_id}, because something here is
-              not saved.
+              Another tab has switched to another account. This one stays as {me.owner_id}
+              {unsaved.value ? ', because something here is not saved.' : '.'}
             </span>
             <Button small onClick={() => void follow(true)}>
-              Discard it and switch here, too
+              {unsaved.value ? 'Discard it and switch here, too' : 'Switch here, too'}
             </Button>
           </Note>
         )}

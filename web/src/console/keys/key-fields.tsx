@@ -37,7 +37,7 @@ export const BudgetFields = ({
   <div class="stack-tight">
     <div class="key-budget-fields">
       <TextInput
-        label="Budget in US dollars"
+        label={isNeeded ? 'Budget in US dollars (needed)' : 'Budget in US dollars'}
         placeholder={isGiven || !isNeeded ? 'none' : '5.00'}
         required={isNeeded}
         inputMode="decimal"

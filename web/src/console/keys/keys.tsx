@@ -135,7 +135,7 @@ function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; 
       <Stat
         label="This key may send"
         value={`${count(own?.rate_limit ?? rateLimit, language)} a minute`}
-        hint="requests; people who are signed in have as many more"
+        hint="requests of programs; pages are counted apart"
       />
     </Stats>
   );
