@@ -60,6 +60,7 @@ describe('GET /usage/me', () => {
       total_calls: 0,
       free_calls: 0,
       total_spent: 0,
+      total_refunded: 0,
       avg_latency_ms: 0,
       by_service: [],
       by_day: [],
@@ -83,7 +84,7 @@ describe('GET /usage/me', () => {
       { service_id: weather, service_name: 'weather', calls: 5, free_calls: 1, spent: 0.3, avg_latency_ms: 3 },
       { service_id: maps, service_name: 'maps', calls: 1, free_calls: 0, spent: 0.000001, avg_latency_ms: 9 },
     ]);
-    expect(body.by_day).toEqual([{ day: '2026-01-15', calls: 6, free_calls: 1, spent: 0.300001 }]);
+    expect(body.by_day).toEqual([{ day: '2026-01-15', calls: 6, free_calls: 1, spent: 0.300001, refunded: 0 }]);
     expect(body.records).toHaveLength(6);
     expect(body.records.at(-1)).toEqual({
       usage_id: first,
@@ -168,7 +169,7 @@ describe('GET /usage/me', () => {
     await call({ atMs: midnight + DAY_MS - 1, amount: 300, serviceId: maps });
     await call({ atMs: midnight + DAY_MS, freeTier: true });
     const day = (date: string, calls: number, free: number, spent: number) => {
-      return { day: date, calls, free_calls: free, spent };
+      return { day: date, calls, free_calls: free, spent, refunded: 0 };
     };
     expect(json(await usage()).by_day).toEqual([
       day('2026-01-16', 1, 1, 0),

@@ -247,7 +247,7 @@ describe("an operator's day in the console", () => {
     await page.getByText('$1.00 was recorded as paid out').waitFor();
     // Once more by mistake.
     await page.getByRole('button', { name: 'Record payout' }).click();
-    await page.getByText('Last payout: $1.00').waitFor();
+    await page.getByText('The last one: $1.00').waitFor();
     await page.getByLabel('Amount in US dollars').fill('1');
     await page.getByRole('button', { name: 'Record payout of $1.00' }).click();
     await page.getByText('Make no second transfer').waitFor();

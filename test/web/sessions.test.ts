@@ -325,7 +325,7 @@ describe('somebody who has signed in', () => {
     await elsewhere.page.getByRole('link', { name: 'Money', exact: true }).click();
     await elsewhere.page.getByRole('heading', { name: 'Open an account' }).waitFor();
     await signIn(elsewhere.page, key);
-    await page.getByRole('button', { name: 'Sign out everywhere' }).click();
+    await page.getByRole('button', { name: 'Sign out everywhere', exact: true }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click();
     await page.getByRole('heading', { name: 'Open an account' }).waitFor();
     expect(await rows(key)).toEqual([]);

@@ -1,13 +1,10 @@
 import { useId, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Button, Dialog, FailureNote } from '../../design/index.ts';
-import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
-import { usageOf } from '../buyer/usage.ts';
 import { EMPTY_DRAFT, faultsOf, newKeyOf } from './draft.ts';
 import { BudgetFields, LabelField, MoreLimits } from './key-fields.tsx';
-
-const MAX_CALLED = 8;
+import { useCalled } from './use-usage.ts';
 
 /** Makes a key below the one of this tab. */
 export function AgentDialog({
@@ -25,10 +22,9 @@ export function AgentDialog({
   // A key below a child key is bounded by that one's budget.
   const isNeeded = session.value?.me.parent_key_id === undefined;
   const isGood = Object.keys(faults).length === 0 && (!isNeeded || draft.amount.trim() !== '');
-  // The services that a key is for have mostly been tried before.
-  const used = useResource('called', (signal) => usageOf({ limit: 1 }, signal));
+  const called = useCalled();
   const fields = {
-    called: (used.data?.by_service ?? []).slice(0, MAX_CALLED),
+    called,
     ifEmpty: 'as the key above',
     draft,
     faults,

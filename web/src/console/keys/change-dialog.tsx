@@ -1,10 +1,11 @@
 import { useId, useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
 import { Button, Dialog, FailureNote } from '../../design/index.ts';
-import { api } from '../../session.ts';
+import { api, session } from '../../session.ts';
 import { changeOf, draftOf, faultsOf } from './draft.ts';
 import { BudgetFields, LabelField, MoreLimits, RateField } from './key-fields.tsx';
 import type { Key } from './tree.ts';
+import { useCalled } from './use-usage.ts';
 
 /** The limits of a key that somebody may change. `rate`: only the rate limit, for a key without other limits. */
 export type Changeable = 'label' | 'rate' | 'limits';
@@ -29,7 +30,10 @@ export function ChangeDialog({
   const faults = faultsOf(draft);
   const isGood = Object.keys(faults).length === 0;
   const change = isGood ? changeOf(before, draft) : null;
+  const called = useCalled();
   const fields = {
+    // An operator changes keys of other accounts.
+    called: session.value?.me.role === 'admin' ? [] : called,
     ifEmpty: 'as it is',
     draft,
     faults,

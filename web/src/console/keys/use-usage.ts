@@ -27,3 +27,11 @@ export function useUsage(version: number): Resource<UsageOf> {
     return (key: Key) => byKey.get(key.key_id) ?? missing;
   });
 }
+
+const MAX_CALLED = 8;
+
+/** Services that the account has called: what a key is for has mostly been tried before. */
+export function useCalled(): readonly { readonly service_id: string; readonly service_name: string }[] {
+  const used = useResource('called', (signal) => usageOf({ limit: 1 }, signal));
+  return (used.data?.by_service ?? []).slice(0, MAX_CALLED);
+}

@@ -58,13 +58,15 @@ export function MoneyDialog({
   const [isRetry, setIsRetry] = useState(first.isRetry);
   const [before, setBefore] = useState<Moved | null>(null);
   const usd = (value: number): string => money(value, language);
-  // A second payout of the day: the suggestion would be refused as a repetition of the first.
-  useEffect(() => {
-    const suggested = newReference(act, account.account_id);
-    if (act !== 'payout' || first.isRetry || last.data === null) return;
-    setReference((now) => (now === suggested ? newReference(act, account.account_id, last.data ?? []) : now));
-  }, [last.data]);
   const { usd: value, fault: amountFault } = readAmount(amount, PAYMENT);
+  // A payout of another amount on the same day is another payout: with the first one's reference it would be refused.
+  useEffect(() => {
+    if (act !== 'payout' || first.isRetry || last.data === null) return;
+    const usual = newReference(act, account.account_id);
+    const isSame = last.data.some((one) => one.amount === value && one.reference.startsWith(usual));
+    const suggested = isSame ? usual : newReference(act, account.account_id, last.data);
+    setReference((now) => (now.startsWith(usual) ? suggested : now));
+  }, [last.data, value]);
   const faults = {
     amount: amountFault === null ? null : sentence(amountFault),
     reference: reference.trim() === '' ? 'A reference is needed: it makes the payment count once.' : null,
