@@ -5,9 +5,12 @@ import type { OperatorDetails } from '../platform/operator.ts';
 
 const ANY: JsonSchema = { type: 'object', additionalProperties: true };
 
-/** `GET /openapi.json`: the document of these routes and of this one. Throws if they contradict each other. */
+/**
+ * `GET /openapi.json`: the document of these routes and of this one. It is made at the first request, because every gateway would pay
+ * for it at its start. That the routes do not contradict each other is for tests: test/openapi/contract.test.ts.
+ */
 export function openApiRoutes(routes: readonly Route[], operator: OperatorDetails | null): Route[] {
-  let document = '';
+  let document: string | null = null;
   const own: Route = {
     method: 'GET',
     path: '/api/v1/openapi.json',
@@ -31,12 +34,10 @@ export function openApiRoutes(routes: readonly Route[], operator: OperatorDetail
         },
       },
     },
-    handle: async () => ({
-      status: 200,
-      body: document,
-      headers: { 'Content-Type': 'application/json; charset=utf-8' },
-    }),
+    handle: async () => {
+      document ??= JSON.stringify(openApiDocument([...routes, own], operator));
+      return { status: 200, body: document, headers: { 'Content-Type': 'application/json; charset=utf-8' } };
+    },
   };
-  document = JSON.stringify(openApiDocument([...routes, own], operator));
   return [own];
 }

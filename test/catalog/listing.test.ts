@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { descriptionFault, endpointFault, nameFault } from '../../src/catalog/listing.ts';
 import { parsePrice } from '../../src/catalog/price.ts';
 import { parseEndpoint } from '../../src/upstream/index.ts';
+import { webUrl } from '../support/any-text.ts';
 
 const upstreamTakes = (url: string): boolean => {
   try {
@@ -96,7 +97,7 @@ describe('an endpoint', () => {
       '\u0085',
     );
     const url = fc.oneof(
-      fc.webUrl({ withQueryParameters: true, withFragments: true }),
+      webUrl(),
       fc.array(pieces, { maxLength: 7 }).map((parts) => parts.join('')),
       fc.array(pieces, { maxLength: 6 }).map((parts) => `http://${parts.join('')}`),
       fc.string().map((text) => `https://service.example/${text}`),

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
+import { openApiDocument } from '../../src/openapi/document.ts';
 import { tagOf } from '../../src/openapi/tags.ts';
 import { accountsRoutes } from '../../src/routes/admin/accounts.ts';
 import { creditsRoutes } from '../../src/routes/admin/credits.ts';
@@ -99,18 +100,18 @@ describe('the OpenAPI document', () => {
       Route,
     ];
     const { params: _, ...withoutParams } = route;
-    expect(() => openApiRoutes([withoutParams], null)).toThrow('params does not describe key_id');
+    expect(() => openApiDocument([withoutParams], null)).toThrow('params does not describe key_id');
     expect(() =>
-      openApiRoutes([{ ...route, responses: { ...route.responses, 404: { description: '' } } }], null),
+      openApiDocument([{ ...route, responses: { ...route.responses, 404: { description: '' } } }], null),
     ).toThrow('404 is both an error and a response of its own');
-    expect(() => openApiRoutes([...routes, { ...route, body: { ...route.body, required: [] } }], null)).toThrow(
+    expect(() => openApiDocument([...routes, { ...route, body: { ...route.body, required: [] } }], null)).toThrow(
       'two different schemas have the title KeyChange',
     );
   });
 
   it('has the statement in the chapter of money, and cannot be built with a path that has no chapter', () => {
     const [route] = routes as [Route];
-    const at = (path: string) => openApiRoutes([{ ...route, path, params: {} }], null);
+    const at = (path: string) => openApiDocument([{ ...route, path, params: {} }], null);
     expect(tagOf('/api/v1/statement/me')).toBe('Money');
     expect(tagOf('/api/v1/keys/:key_id/rotate')).toBe('Keys');
     for (const path of ['/new', '/api/v1/new', '/api/v1/keysets']) {

@@ -76,8 +76,13 @@ export async function copyDatabase(name: string): Promise<{ swap(): Promise<void
   };
 }
 
-const asAdmin = (work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> =>
-  withSql(inject('postgresAdminUrl'), work);
+let admin: postgres.Sql | undefined;
+
+/** On a connection that stays open for the next file of this worker, unless that is seconds away. */
+async function asAdmin(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
+  admin ??= postgres(inject('postgresAdminUrl'), { max: 2, idle_timeout: 3, onnotice: () => {} });
+  await work(admin);
+}
 
 async function withSql(url: string, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
   const sql = postgres(url, { max: 1, onnotice: () => {} });

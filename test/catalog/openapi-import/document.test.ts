@@ -5,6 +5,7 @@ import { DocumentFault } from '../../../src/catalog/openapi-import/document-faul
 import { MAX_SKIPPED } from '../../../src/catalog/openapi-import/mapping.ts';
 import { MAX_OPERATIONS, storeOperations } from '../../../src/catalog/operations/operation.ts';
 import { OPERATIONS } from '../../../src/routes/operations.ts';
+import { anyText } from '../../support/any-text.ts';
 import { answering, documentOf, importHere } from './support.ts';
 
 const nested = (depth: number): string => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
@@ -121,7 +122,7 @@ const names = fc.oneof(
     'constructor',
     'schema',
   ),
-  fc.string({ unit: 'binary', maxLength: 5 }),
+  anyText({ maxLength: 5 }),
 );
 const references = fc
   .constantFrom(
@@ -138,7 +139,7 @@ const { value } = fc.letrec((tie) => ({
   value: fc.oneof(
     { depthSize: 'medium', maxDepth: 6 },
     fc.constantFrom(null, true, 0, -1, 1e300, 'object', 'array', '\ud800', '\u0000'),
-    fc.string({ unit: 'binary', maxLength: 8 }),
+    anyText({ maxLength: 8 }),
     references,
     fc.array(tie('value'), { maxLength: 4 }),
     fc.dictionary(names, tie('value'), { maxKeys: 4 }),
@@ -150,7 +151,7 @@ const schemas = fc.oneof(
 );
 const segment = fc.oneof(
   fc.constantFrom('{id}', '{a-b}', 'pets', 'PETS', '', '*', '{a}.{b}', '..'),
-  fc.string({ unit: 'binary', maxLength: 4 }),
+  anyText({ maxLength: 4 }),
 );
 const path = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) => `/${segments.join('/')}`);
 const content = fc.dictionary(
@@ -164,8 +165,8 @@ const parameter = fc
 const operation = fc.record(
   {
     responses: fc.record({ 200: fc.record({ description: fc.string(), content }) }),
-    summary: fc.string({ unit: 'binary' }),
-    description: fc.string({ unit: 'binary' }),
+    summary: anyText(),
+    description: anyText(),
     parameters: fc.array(fc.oneof(parameter, references), { maxLength: 3 }),
     requestBody: fc.oneof(fc.record({ content }), references),
     deprecated: fc.boolean(),
