@@ -2985,7 +2985,7 @@ export interface components {
             message: string;
             /**
              * Format: date-time
-             * @description When the last comparison began. This one is over once GET has a later time (null: once it has one), unless it failed: then the log says why
+             * @description When the last comparison began. This one is over once GET has a later time (null: once it has one); shards have not_compared if it failed
              */
             checked_at: string | null;
         };
@@ -3571,6 +3571,8 @@ export interface components {
              */
             checked_at: string;
             compared: boolean;
+            /** @description Why it was not compared then; the sums are those of the last time */
+            not_compared: string | null;
             wallets: number;
             /** @description In the wallets of Redis, in US dollars with at most six decimals */
             wallet: number;
@@ -10719,6 +10721,7 @@ export interface operations {
                      *           "shard": 0,
                      *           "checked_at": "2026-11-22T07:51:00.486Z",
                      *           "compared": true,
+                     *           "not_compared": null,
                      *           "wallets": 1,
                      *           "wallet": 9.996,
                      *           "settled": 10,
@@ -10736,8 +10739,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Reconciliation"];
                     /**
-                     * @example shard,checked_at,compared,wallets,wallet,settled,streamed,held,drift,drifting_accounts,drifts
-                     *     0,2026-11-22T07:51:00.486Z,true,1,9.996,10,0.002,0.002,0,0,[]
+                     * @example shard,checked_at,compared,not_compared,wallets,wallet,settled,streamed,held,drift,drifting_accounts,drifts
+                     *     0,2026-11-22T07:51:00.486Z,true,,1,9.996,10,0.002,0.002,0,0,[]
                      */
                     "text/csv": string;
                 };
@@ -10788,6 +10791,7 @@ export interface operations {
                      *           "shard": 0,
                      *           "checked_at": "2026-11-22T07:51:00.486Z",
                      *           "compared": true,
+                     *           "not_compared": null,
                      *           "wallets": 1,
                      *           "wallet": 9.996,
                      *           "settled": 10,
