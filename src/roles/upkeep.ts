@@ -1,9 +1,12 @@
 import type { Damage } from '../ledger/damage-log.ts';
 import { ReconcileJob } from '../ledger/reconcile/reconcile-job.ts';
+import { saveReport, selectReports } from '../ledger/reconcile/reconcile-sql.ts';
 import { Reconciler, type RunResult } from '../ledger/reconcile/reconciler.ts';
+import { notCompared } from '../ledger/reconcile/report.ts';
 import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import type { Log } from '../observability/log.ts';
 import { limit } from '../platform/limit.ts';
+import type { Sql } from '../platform/postgres.ts';
 import { byStore, type RedisStore } from '../platform/redis.ts';
 import type { Stores } from './stores.ts';
 
@@ -28,13 +31,11 @@ export function partsOf({ redis, keys }: Pick<Stores, 'redis' | 'keys'>): Part[]
 
 /** The reconcilers of all parts, as one. */
 export class Reconcilers {
-  readonly parts: readonly {
-    readonly redis: RedisStore;
-    readonly shards: readonly number[];
-    readonly reconciler: Reconciler;
-  }[];
+  readonly parts: readonly (Part & { readonly reconciler: Reconciler })[];
+  readonly #sql: Sql;
 
   constructor(stores: UpkeepStores) {
+    this.#sql = stores.sql;
     const inTurn = limit(RECONCILERS_AT_ONCE);
     this.parts = partsOf(stores).map((part) => ({
       ...part,
@@ -42,11 +43,28 @@ export class Reconcilers {
     }));
   }
 
-  /** Compares all parts. Rejects if none could be compared; a part that could not be compared keeps its report. */
+  /** Compares all parts. Rejects if none could be compared; the reports of a part that could not be say why. */
   async run(by: string): Promise<void> {
     const results = await Promise.allSettled(this.parts.map(({ reconciler }) => reconciler.run(by)));
-    const [first] = results;
-    if (first?.status === 'rejected' && results.every(({ status }) => status === 'rejected')) throw first.reason;
+    const failed = results.flatMap((result, i) =>
+      result.status === 'rejected' ? [{ why: result.reason as unknown, shards: this.parts[i]?.shards ?? [] }] : [],
+    );
+    const isNone = failed.length === results.length;
+    if (failed.length > 0) {
+      const told = this.#tellWhy(failed);
+      // A Postgres that cannot store it is away, and so is the first reason.
+      await (isNone ? Promise.allSettled([told]) : told);
+    }
+    if (isNone) throw failed[0]?.why;
+  }
+
+  async #tellWhy(failed: readonly { readonly why: unknown; readonly shards: readonly number[] }[]): Promise<void> {
+    const before = new Map((await selectReports(this.#sql)).map((report) => [report.shard, report]));
+    const checkedAtMs = Date.now();
+    for (const { why, shards } of failed) {
+      for (const shard of shards)
+        await saveReport(this.#sql, notCompared({ shard, checkedAtMs, why }, before.get(shard)));
+    }
   }
 
   /** The last finished runs, combined; null before the first. The combined run ended when the oldest of them did. */

@@ -257,7 +257,7 @@ export class Reconciler {
     } catch (error) {
       if (error instanceof StreamTooLong) scene.behind.push(shard);
       if (error instanceof StreamTooLong || isWrongType(error))
-        return notCompared(shard, scene.nowMs, scene.before.get(shard));
+        return notCompared({ shard, checkedAtMs: scene.nowMs, why: error }, scene.before.get(shard));
       throw error;
     }
   }

@@ -33,13 +33,15 @@ export type Drift = {
  */
 export type ShardReport = {
   readonly shard: number;
-  /** By Redis's clock, like the times of drifts. */
+  /** By Redis's clock, like the times of drifts; if Redis was away, by that of the process. */
   readonly checkedAtMs: number;
   /**
-   * False when the stream was too long to compare (the writer is behind), or the shard's own keys are damaged. All other fields
-   * then come from the last comparison.
+   * False when the stream was too long to compare (the writer is behind), the shard's own keys are damaged, or a store was away. All
+   * other fields then come from the last comparison.
    */
   readonly compared: boolean;
+  /** Only of a shard that was not compared. */
+  readonly whyNot?: string;
   /** Number of loaded wallets; others cannot drift. The sums leave out wallets with a damaged balance or credit number. */
   readonly wallets: number;
   readonly walletMicros: number;
@@ -100,9 +102,12 @@ export function newReport(
 }
 
 /** The report of a shard that could not be compared this time: the findings of the last comparison stay. */
-export function notCompared(shard: number, checkedAtMs: number, before: ShardReport | undefined): ShardReport {
+export function notCompared(
+  { shard, checkedAtMs, why }: Pick<ShardReport, 'shard' | 'checkedAtMs'> & { readonly why: unknown },
+  before: ShardReport | undefined,
+): ShardReport {
   const known = before ?? newReport({ shard, checkedAtMs }, new ReportSums(), []);
-  return { ...known, checkedAtMs, compared: false };
+  return { ...known, checkedAtMs, compared: false, whyNot: why instanceof Error ? why.message : String(why) };
 }
 
 export function newDrift(comparison: Comparison, sinceMs: number, notRepaired: string): Drift {

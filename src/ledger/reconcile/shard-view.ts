@@ -36,7 +36,11 @@ const LOCK_WAIT_MS = 2_000;
 const LOCK_LIFE_MS = 5_000;
 
 /** The stream has too many entries to compare the shard now: the writer is behind. */
-export class StreamTooLong extends Error {}
+export class StreamTooLong extends Error {
+  constructor() {
+    super('too many events wait to be stored');
+  }
+}
 
 /** Redis has other data than when the reading began, so parts of it belong to two different states. */
 export class RedisReplaced extends Error {

@@ -92,6 +92,10 @@ const RECONCILIATION = record('Reconciliation', {
       shard: COUNT,
       checked_at: TIME,
       compared: { type: 'boolean' },
+      not_compared: {
+        ...orNull(TEXT),
+        description: 'Why it was not compared then; the sums are those of the last time',
+      },
       ...SUMS,
       drifts: list(DRIFT),
     }),
@@ -114,7 +118,7 @@ const GOES_ON = record('ReconciliationUnderWay', {
   checked_at: {
     ...orNull(TIME),
     description:
-      'When the last comparison began. This one is over once GET has a later time (null: once it has one), unless it failed: then the log says why',
+      'When the last comparison began. This one is over once GET has a later time (null: once it has one); shards have not_compared if it failed',
   },
 });
 const DONE = {
@@ -122,7 +126,7 @@ const DONE = {
     checked_at: EXAMPLE.time,
     books_sum: 0,
     totals: { ...SUMS_EXAMPLE, shards_not_compared: 0 },
-    shards: [{ shard: 0, checked_at: EXAMPLE.time, compared: true, ...SUMS_EXAMPLE, drifts: [] }],
+    shards: [{ shard: 0, checked_at: EXAMPLE.time, compared: true, not_compared: null, ...SUMS_EXAMPLE, drifts: [] }],
     repairs: [],
     corrections: [],
     currency: 'USD',
@@ -224,6 +228,7 @@ async function page(sql: Sql): Promise<ApiResponse> {
         shard: report.shard,
         checked_at: time(report.checkedAtMs),
         compared: report.compared,
+        not_compared: report.whyNot ?? null,
         ...sumsJson(report),
         drifts: report.drifts.map((drift) => driftJson(drift, labels)),
       })),

@@ -2995,7 +2995,7 @@ export interface components {
             message: string;
             /**
              * Format: date-time
-             * @description When the last comparison began. This one is over once GET has a later time (null: once it has one), unless it failed: then the log says why
+             * @description When the last comparison began. This one is over once GET has a later time (null: once it has one); shards have not_compared if it failed
              */
             checked_at: string | null;
         };
@@ -3581,6 +3581,8 @@ export interface components {
              */
             checked_at: string;
             compared: boolean;
+            /** @description Why it was not compared then; the sums are those of the last time */
+            not_compared: string | null;
             wallets: number;
             /** @description In the wallets of Redis, in US dollars with at most six decimals */
             wallet: number;
@@ -10740,6 +10742,7 @@ export interface operations {
                      *           "shard": 0,
                      *           "checked_at": "2026-11-22T07:51:00.486Z",
                      *           "compared": true,
+                     *           "not_compared": null,
                      *           "wallets": 1,
                      *           "wallet": 9.996,
                      *           "settled": 10,
@@ -10757,8 +10760,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Reconciliation"];
                     /**
-                     * @example shard,checked_at,compared,wallets,wallet,settled,streamed,held,drift,drifting_accounts,drifts
-                     *     0,2026-11-22T07:51:00.486Z,true,1,9.996,10,0.002,0.002,0,0,[]
+                     * @example shard,checked_at,compared,not_compared,wallets,wallet,settled,streamed,held,drift,drifting_accounts,drifts
+                     *     0,2026-11-22T07:51:00.486Z,true,,1,9.996,10,0.002,0.002,0,0,[]
                      */
                     "text/csv": string;
                 };
@@ -10809,6 +10812,7 @@ export interface operations {
                      *           "shard": 0,
                      *           "checked_at": "2026-11-22T07:51:00.486Z",
                      *           "compared": true,
+                     *           "not_compared": null,
                      *           "wallets": 1,
                      *           "wallet": 9.996,
                      *           "settled": 10,

@@ -84,6 +84,7 @@ function Report({
   const { totals } = data;
   const usd = (value: number): string => money(value, language);
   const drifts = data.shards.flatMap((shard) => shard.drifts);
+  const reasons = [...new Set(data.shards.flatMap((shard) => shard.not_compared ?? []))];
   const agrees = totals.drift === 0 && totals.drifting_accounts === 0 && data.books_sum === 0;
   return (
     <>
@@ -103,6 +104,11 @@ function Report({
             </Badge>
           )}
         </div>
+        {reasons.map((reason) => (
+          <Note key={reason} tone="warn">
+            Not compared: {reason}
+          </Note>
+        ))}
       </Card>
       <Stats>
         <Stat label="In wallets" value={usd(totals.wallet)} hint={several(totals.wallets, 'wallet', language)} />
