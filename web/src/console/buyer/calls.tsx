@@ -119,7 +119,7 @@ function CallList() {
         <p class="small soft number">
           <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
           <strong>{money(sums.total_spent, language)}</strong>
-          {cameBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of the calls free
+          {cameBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of them used a free call
           {sums.avg_latency_ms > 0 && `, ${duration(sums.avg_latency_ms, language)} on average`}.
         </p>
       )}
