@@ -319,7 +319,8 @@ export async function follow(always = false): Promise<void> {
   }
   const round = signedOut;
   hasStayed.value = !always && now?.id != null && now.id !== mine.id && unsaved.value;
-  if (hasStayed.value) return;
+  // Those who signed in elsewhere are known here, too: this tab goes on with them if its account ends.
+  if (hasStayed.value) return listOthers();
   if (now === null || (now.id !== null && now.id !== mine.id)) {
     const found = await tokenOf(mine.id)
       .catch((failure: unknown) => {
