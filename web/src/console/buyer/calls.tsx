@@ -112,7 +112,7 @@ function CallList() {
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
       <BudgetNote />
-      <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} />
+      <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} isAlone />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
       {sums === null && !address.query.get('outcome') && <p class="small">&nbsp;</p>}
       {sums !== null && !address.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
