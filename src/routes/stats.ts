@@ -199,13 +199,15 @@ type Classes = Readonly<Record<CallClass, number>> & Pick<DayStats, 'calls' | 'g
 
 function classesJson(of: readonly Classes[]) {
   const sum = (pick: (one: Classes) => number): number => of.reduce((total, one) => total + pick(one), 0);
-  const [answered, mistakes, callerLeft, error, timeout, fault, cut, unavailable] = CALL_CLASSES.map((name) =>
+  const [answered, mistakes, left, error, timeout, fault, cut, unavailable] = CALL_CLASSES.map((name) =>
     sum((one) => one[name]),
   ) as [number, number, number, number, number, number, number, number];
   const [back, backSucceeded] = [sum(({ givenBack }) => givenBack), sum(({ givenBackSucceeded: well }) => well)];
   const succeeded = answered - backSucceeded;
-  // Of those that were charged, the others were answered with 4xx.
-  const callerErrors = Math.max(0, mistakes - (back - backSucceeded));
+  // The other calls that are charged were answered with 4xx, or their callers left.
+  const rest = back - backSucceeded;
+  const callerErrors = Math.max(0, mistakes - rest);
+  const callerLeft = Math.max(0, left - Math.max(0, rest - mistakes));
   const failed = error + timeout + fault + cut + back;
   return {
     calls: sum(({ calls }) => calls),

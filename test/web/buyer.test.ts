@@ -121,7 +121,7 @@ describe('the console of a buyer', () => {
 
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByText('$9.98', { exact: true }).waitFor();
-    await page.getByText('1 of them free', { exact: true }).waitFor();
+    await page.getByText('1 used a free call', { exact: true }).waitFor();
     await page.getByLabel('Service', { exact: true }).selectOption({ label: 'Weather' });
     await page.waitForURL(/service=[0-9a-f-]{36}/);
     await page.getByText('$0.02 for 4 calls').waitFor();

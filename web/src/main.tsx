@@ -33,9 +33,9 @@ async function start(): Promise<void> {
     root.textContent = '';
     render(app, root);
   } else hydrate(app, root);
-  await resume().finally(() => delete document.documentElement.dataset.known);
+  await resume();
 }
 
 reloadWhenReplaced();
 preloadOnIntent(preloadPage);
-void start();
+void start().finally(() => delete document.documentElement.dataset.known);

@@ -71,7 +71,7 @@ const KEY_PATTERN = /^acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$/;
 export async function signIn(key: string, remember: boolean): Promise<Session> {
   const text = key.trim().replace(/^Bearer\s+/i, '');
   if (!KEY_PATTERN.test(text)) {
-    const isCut = /^acf_\w*:sk_\w*$/.test(text);
+    const isCut = /^acf_\w{0,22}:sk_\w{0,49}$/.test(text);
     const fault = isCut ? 'This key is incomplete. Copy both parts, acf_…:sk_….' : PARTS;
     throw new ApiFailure('malformed', fault, 0, null);
   }
@@ -319,7 +319,8 @@ export async function follow(always = false): Promise<void> {
   }
   const round = signedOut;
   hasStayed.value = !always && now?.id != null && now.id !== mine.id && unsaved.value;
-  if (hasStayed.value) return;
+  // Those who signed in elsewhere are known here, too: this tab goes on with them if its account ends.
+  if (hasStayed.value) return listOthers();
   if (now === null || (now.id !== null && now.id !== mine.id)) {
     const found = await tokenOf(mine.id)
       .catch((failure: unknown) => {

@@ -79,8 +79,6 @@ function Refused({
   // For the other `CODES` the gateway's message is meant for programs; it is also in the body below.
   const isBudget = error.error === 'budget_exceeded';
   const hasMessage = code === undefined && !isBudget;
-  // The message says why. In the reader's language there is only that the call was refused.
-  const isSaid = error.error === 'forbidden' && language === 'en';
   const again = typeof error.resets_at === 'string' ? ago(error.resets_at, language, Date.now()) : null;
   const amount = (value: unknown): string => (typeof value === 'number' ? money(value, language) : '–');
   const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
@@ -91,20 +89,18 @@ function Refused({
           {typeof error.message === 'string' ? error.message : t('try.refusedShort', { status: String(status) })}
         </strong>
       )}
-      {!isSaid && (
-        <span>
-          {isBudget
-            ? t('try.refusedBudget', { remaining: amount(error.remaining) })
-            : known === undefined
-              ? t('try.refused')
-              : t(`try.refused${known}`, {
-                  required: amount(error.required),
-                  balance: amount(error.balance),
-                  price: amount(error.price),
-                })}
-          {isBudget && again !== null && ` ${t('try.budgetAgain', { when: again })}`}
-        </span>
-      )}
+      <span>
+        {isBudget
+          ? t('try.refusedBudget', { remaining: amount(error.remaining) })
+          : known === undefined
+            ? t('try.refused')
+            : t(`try.refused${known}`, {
+                required: amount(error.required),
+                balance: amount(error.balance),
+                price: amount(error.price),
+              })}
+        {isBudget && again !== null && ` ${t('try.budgetAgain', { when: again })}`}
+      </span>
       {code === 402 &&
         (topUp !== null ? (
           <a href={topUp} rel="noopener noreferrer nofollow" target="_blank">

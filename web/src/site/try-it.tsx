@@ -270,8 +270,13 @@ function NewKey({ who }: { readonly who: Session | null }) {
   const { t } = useI18n();
   const made = opened.value;
   const heading = useRef<HTMLElement>(null);
-  // The button that was pressed is another now, and a key that is shown once must not go unnoticed.
-  useEffect(() => heading.current?.focus({ preventScroll: true }), [made?.key_id, who?.me.key_id]);
+  // The button that was pressed is another now, and a key that is shown once must not go unnoticed. Somebody who comes back to the page
+  // keeps the focus.
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) heading.current?.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [made?.key_id, who?.me.key_id]);
   if (made === null || who?.me.key_id !== made.key_id) return null;
   return (
     <section class="note note-good try-key" aria-label={t('try.newKey')}>

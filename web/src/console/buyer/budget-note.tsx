@@ -18,11 +18,15 @@ export function BudgetNote() {
   );
   const now = Date.now();
   const spent = (list.data?.keys ?? []).filter(
-    ({ status, budget }) => status === 'active' && budget !== undefined && budget.refused > 0,
+    ({ status, budget, expires_at: expires }) =>
+      status === 'active' &&
+      budget !== undefined &&
+      budget.refused > 0 &&
+      (expires === undefined || Date.parse(expires) > now),
   );
   if (spent.length === 0) return null;
   return (
-    <Note tone="warn">
+    <Note tone={spent.some(({ budget }) => budget?.remaining === 0) ? 'warn' : 'info'}>
       {spent.slice(0, NAMED).map(({ key_id: id, label, budget }) => (
         <span key={id}>
           The budget of <strong title={id}>{label ?? shortId(id)}</strong> refused{' '}

@@ -112,14 +112,14 @@ function CallList() {
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
       <BudgetNote />
-      <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} />
+      <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} isAlone />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
       {sums === null && !address.query.get('outcome') && <p class="small">&nbsp;</p>}
       {sums !== null && !address.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
         <p class="small soft number">
           <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
           <strong>{money(sums.total_spent, language)}</strong>
-          {cameBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of the calls free
+          {cameBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of them used a free call
           {sums.avg_latency_ms > 0 && `, ${duration(sums.avg_latency_ms, language)} on average`}.
         </p>
       )}

@@ -171,7 +171,7 @@ function Figures({
       <Stat
         label="Calls in 30 days"
         value={usage === null ? '…' : count(usage.total_calls, language)}
-        hint={usage === null ? ' ' : `${count(usage.free_calls, language)} of them free`}
+        hint={usage === null ? ' ' : `${count(usage.free_calls, language)} used a free call`}
       />
     </Stats>
   );

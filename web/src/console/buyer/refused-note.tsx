@@ -12,8 +12,17 @@ const SHOWN_MS = 7 * 86_400_000;
  * reported it.
  *
  * @param balance what the account has now, if known
+ * @param isAlone no other note on the page says that the balance is 0
  */
-export function RefusedNote({ usage, balance }: { readonly usage: Usage | null; readonly balance?: number | null }) {
+export function RefusedNote({
+  usage,
+  balance,
+  isAlone = false,
+}: {
+  readonly usage: Usage | null;
+  readonly balance?: number | null;
+  readonly isAlone?: boolean;
+}) {
   const { language } = useI18n();
   const last = usage?.refused?.[0];
   const nowMs = Date.now();
@@ -30,7 +39,7 @@ export function RefusedNote({ usage, balance }: { readonly usage: Usage | null; 
         {money(last.required, language)}.
         {last.calls > 1 && ` In all, ${count(last.calls, language)} calls were refused for that on that day.`}{' '}
         {isCoveredNow && 'The balance covers it now.'}
-        {!isCoveredNow && balance !== 0 && <a href="/console/money">How to add money</a>}
+        {!isCoveredNow && (balance !== 0 || isAlone) && <a href="/console/money">How to add money</a>}
       </span>
     </Note>
   );

@@ -112,7 +112,7 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
           ? '…'
           : `${money(shown.total_spent, language)} for ${count(shown.total_calls, language)} ` +
             `${shown.total_calls === 1 ? 'call' : 'calls'}${cameBack(shown.total_refunded, language)}, ` +
-            `${count(shown.free_calls, language)} of the calls free. ${timed.unit === 'day' ? 'Days' : 'Hours'} are UTC.`}
+            `${count(shown.free_calls, language)} of them used a free call. ${timed.unit === 'day' ? 'Days' : 'Hours'} are UTC.`}
       </p>
     </Card>
   );

@@ -99,9 +99,12 @@ function MoneyOfChild({ account }: { readonly account: string }) {
 /** @param movements newest first, of whole hours, so that those that overlap are all there */
 export function withHad(movements: readonly Schemas['Movement'][]): Movement[] {
   let began = '';
-  return movements.map((movement) => {
-    const { at, from = at } = movement;
-    const wasHad = began === '' || began >= at;
+  return movements.map((movement, i) => {
+    const { at, from = at, service_id: id } = movement;
+    const above = movements[i - 1];
+    // The fee of the same calls is above what they earned.
+    const isOfSame = above !== undefined && above.service_id === id && above.from === from && above.at === at;
+    const wasHad = isOfSame || began === '' || began >= at;
     if (began === '' || from < began) began = from;
     return { ...movement, wasHad };
   });

@@ -162,7 +162,7 @@ export function MoneyDialog({
         {/* Enter in a field sends. */}
         <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
       </form>
-      {failure !== null && explanation === null && <FailureNote failure={failure} />}
+      {failure !== null && (explanation === null || isUnknown(failure)) && <FailureNote failure={failure} />}
       {explanation !== null && (
         <Note tone="warn">
           <span role="alert">{explanation}</span>

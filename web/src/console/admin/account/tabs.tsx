@@ -83,6 +83,8 @@ type Movement = {
   readonly created_at: string;
 };
 
+const WORDS = { credit: 'Money added', debit: 'Money taken out', payout: 'Paid out' } as const;
+
 export function PaymentsOf({ account }: TabProps) {
   const id = account.account_id;
   const list = useResource(`payments of ${id}`, async (signal) => {
@@ -102,12 +104,12 @@ export function PaymentsOf({ account }: TabProps) {
   const all = (path: string, text: string) => <a href={`/console/payments/${path}?account_id=${id}`}>{text}</a>;
   return (
     <Short
-      caption="Credits, debits and payouts of the account"
+      caption="Money added, taken out and paid out"
       list={list}
       keyOf={(row) => `${row.kind} ${row.reference}`}
       columns={[
         { title: 'When', cell: (row) => <When at={row.created_at} /> },
-        { title: 'What', cell: (row) => row.kind[0]?.toUpperCase() + row.kind.slice(1) },
+        { title: 'What', cell: (row) => WORDS[row.kind] },
         {
           title: 'Amount',
           amount: (row) => row.amount,
@@ -119,7 +121,7 @@ export function PaymentsOf({ account }: TabProps) {
       empty={<Empty title="No payments yet">Money that is added, taken out or paid out shows here.</Empty>}
       more={
         <>
-          {all('credits', 'All credits')} · {all('debits', 'All debits')} · {all('payouts', 'All payouts')}
+          {all('credits', 'All added')} · {all('debits', 'All taken out')} · {all('payouts', 'All paid out')}
         </>
       }
     />
