@@ -115,8 +115,9 @@ async function selectFromParts(
     before === null ? noSums(tx) : daySums(tx, filter, before),
     ...(after !== null && scope.kind !== 'account' ? [daySums(tx, filter, after)] : []),
   ];
-  // With a generic plan, the sums of an account with many keys took 1.7 times as long; sums by key took half as long.
-  const ask = rest.length > 0 || (after !== null && scope.kind === 'account') ? tx.anew : tx;
+  // With a generic plan, the sums of an account with many keys took 1.7 times as long, and those of a key started parallel workers: 25 ms
+  // instead of 14.
+  const ask = rest.length > 0 || before !== null || after !== null ? tx.anew : tx;
   // The rows that sums by account add to a part. They are few when keys and services are many.
   const ofAccount = (table: 'account_days' | 'account_key_days', query: (from: ReturnType<Tx>) => ReturnType<Tx>) =>
     scope.kind !== 'account' || after === null
