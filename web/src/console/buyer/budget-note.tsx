@@ -1,4 +1,4 @@
-import { dataOf } from '../../api/client.ts';
+import { dataOf, type Schemas } from '../../api/client.ts';
 import { Note } from '../../design/index.ts';
 import { ago, count } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
@@ -10,14 +10,19 @@ import { shortId } from '../shared/cells.tsx';
 const LOOKED_AT = 200;
 const NAMED = 3;
 
-/** Keys whose budgets have refused calls in the present period. No list of calls shows a refused call. */
-export function BudgetNote() {
-  const { language } = useI18n();
-  const list = useResource('budgets', (signal) =>
+type Key = Schemas['Keys']['keys'][number];
+
+/** The keys whose budgets `BudgetNote` looks at. */
+export const useBudgets = () =>
+  useResource('budgets', (signal) =>
     dataOf(api.value.GET('/api/v1/keys', { params: { query: { limit: LOOKED_AT } }, signal })),
   );
+
+/** Keys whose budgets have refused calls in the present period. No list of calls shows a refused call. */
+export function BudgetNote({ keys }: { readonly keys: readonly Key[] }) {
+  const { language } = useI18n();
   const now = Date.now();
-  const spent = (list.data?.keys ?? []).filter(
+  const spent = keys.filter(
     ({ status, budget, expires_at: expires }) =>
       status === 'active' &&
       budget !== undefined &&

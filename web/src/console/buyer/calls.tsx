@@ -11,7 +11,7 @@ import { AskedFor, ByUse, OutcomeBadge, shortId, When } from '../shared/cells.ts
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { BudgetNote } from './budget-note.tsx';
+import { BudgetNote, useBudgets } from './budget-note.tsx';
 import { CallPage } from './call-page.tsx';
 import { RefusedNote } from './refused-note.tsx';
 import {
@@ -84,6 +84,7 @@ function CallList() {
   const [sums, setSums] = useState<Usage | null>(null);
   const all = useResource('all', (signal) => usageOf({ limit: 1 }, signal));
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
+  const budgets = useBudgets();
   const names = keyNames(all.data?.by_key ?? []);
   const tag = address.query.get('tag') ?? '';
   const isTagged = hasTags(all.data) || tag !== '';
@@ -111,7 +112,7 @@ function CallList() {
   return (
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
-      <BudgetNote />
+      <BudgetNote keys={budgets.data?.keys ?? []} />
       <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} isAlone />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
       {sums === null && !address.query.get('outcome') && <p class="small">&nbsp;</p>}

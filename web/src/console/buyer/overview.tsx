@@ -8,7 +8,7 @@ import { api, session } from '../../session.ts';
 import { leftHint } from '../money/wallet.tsx';
 import { lastDays } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
-import { BudgetNote } from './budget-note.tsx';
+import { BudgetNote, useBudgets } from './budget-note.tsx';
 import { LastCalls } from './last-calls.tsx';
 import { daysLeft } from './lasts.ts';
 import { RefusedNote } from './refused-note.tsx';
@@ -27,16 +27,22 @@ export default function Overview() {
   const from = days[0] ?? '';
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
   const usage = useResource(`usage ${from}`, (signal) => usageOf({ from, limit: LAST_CALLS }, signal));
-  const failure = balance.failure ?? usage.failure;
+  const budgets = useBudgets();
+  const failure = balance.failure ?? usage.failure ?? budgets.failure;
   const reload = (): void => {
     balance.reload();
     usage.reload();
+    budgets.reload();
   };
   const lasts =
     balance.data === null || usage.data === null ? null : daysLeft(balance.data.balance, days, usage.data.by_day);
-  // The content above the chart depends on both, so that the chart does not move once it is drawn.
-  const isKnown = balance.data !== null && usage.data !== null;
+  // The content above the chart depends on all three, so that the chart does not move once it is drawn.
+  const isKnown = balance.data !== null && usage.data !== null && (budgets.data !== null || budgets.failure !== null);
   const isChild = session.value?.me.parent_key_id !== undefined;
+  // What a budget leaves is more again when its period ends.
+  const resetsAt = balance.data?.resets_at ?? null;
+  const startsAgainFirst =
+    lasts !== null && resetsAt !== null && Date.parse(resetsAt) - Date.now() < (lasts.days + 1) * 86_400_000;
   const isNew = usage.data?.total_calls === 0 && session.value?.me.last_used_at === null;
   const what = isChild ? 'what is left for this key' : 'the balance';
   return (
@@ -65,7 +71,7 @@ export default function Overview() {
           </span>
         </Note>
       )}
-      {lasts !== null && lasts.days < FEW_DAYS && (balance.data?.balance ?? 0) > 0 && (
+      {lasts !== null && lasts.days < FEW_DAYS && !startsAgainFirst && (balance.data?.balance ?? 0) > 0 && (
         <Note tone="warn">
           <span>
             At the pace of {lasts.observed === 1 ? 'today' : `the last ${lasts.observed} days`}, {what}{' '}
@@ -76,7 +82,7 @@ export default function Overview() {
           </span>
         </Note>
       )}
-      {isKnown && !isNew && <BudgetNote />}
+      {isKnown && !isNew && <BudgetNote keys={budgets.data?.keys ?? []} />}
       {isKnown && <RefusedNote usage={usage.data} balance={balance.data?.balance ?? null} />}
       {isKnown && isNew && <StartHere balance={balance.data?.balance ?? null} />}
       {!isKnown && failure === null && <SpendingWaiting />}
