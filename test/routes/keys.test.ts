@@ -96,7 +96,10 @@ describe('POST /keys without a key', () => {
     const answers = await Promise.allSettled(Array.from({ length: 10 }, (_, i) => open('8.8.8.8', i % 2)));
     expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
     const refusal = (answers.find(({ status }) => status === 'rejected') as PromiseRejectedResult).reason as ApiError;
-    expect(refusal).toMatchObject({ status: 429, message: expect.stringContaining('may open at most 3 accounts a day') });
+    expect(refusal).toMatchObject({
+      status: 429,
+      message: expect.stringContaining('may open at most 3 accounts a day'),
+    });
     const seconds = Number(refusal.headers['Retry-After']);
     expect(seconds).toBeGreaterThan(0);
     expect(seconds).toBeLessThanOrEqual(86_400);

@@ -173,7 +173,10 @@ describe('an account with its maximum number of listings', () => {
     const answers = await Promise.allSettled(Array.from({ length: 25 }, () => post(BODY)));
     expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
     const refusal = await refused('POST /services', { by: provider, body: BODY });
-    expect(refusal).toMatchObject({ code: 'conflict', message: expect.stringContaining('may have at most 20 listings') });
+    expect(refusal).toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('may have at most 20 listings'),
+    });
     const [one] = await sql<{ id: string }[]>`
       SELECT id FROM services WHERE provider_id = ${provider.accountId} LIMIT 1`;
     const { id } = one as { id: string };

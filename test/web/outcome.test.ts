@@ -18,7 +18,8 @@ it('a clock range names the times between which calls were made', () => {
     new Date(2026, 10, 22, hour, minute, second).toISOString();
   const said = (from: string, to: string): string => clockRange(from, to, 'en').replaceAll(/\s/g, ' ');
   expect(said(at(7, 2), at(7, 41, 10))).toBe('7:02 – 7:41 AM');
-  expect(said(at(7, 41, 2), at(7, 41, 10))).toBe('7:41:10 AM');
+  expect(said(at(7, 41, 2), at(7, 41, 10))).toBe('7:41:02 AM – 7:41:10 AM');
+  expect(said(at(7, 41, 10), at(7, 41, 10))).toBe('7:41:10 AM');
   expect(said(at(23, 58), at(24, 3))).toBe('11:58 PM – 12:03 AM');
 });
 
