@@ -102,7 +102,7 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
     <>
       <Stats>
         <Stat label="Calls today" value={number(today.calls)} hint={`${number(today.free_calls)} free`} />
-        <Stat label="Succeeded" value={share(today)} hint="of today's calls" />
+        <Stat label="Succeeded" value={share(today)} hint="of today's calls, those given back included" />
         <Stat
           label="Charged today"
           value={usd(today.charged)}
