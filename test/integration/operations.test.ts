@@ -144,7 +144,10 @@ describe('a listing with operations', () => {
       [{ only_operations: false }, 'operations: an operation may cost more than'],
       [{ operations: null }, 'only_operations: needs operations'],
       [{ operations: [{ tool: 'x' }] }, 'operations.0.method: is required'],
-      [{ operations: [{ ...OPERATIONS[0], tool: 'x' }] }, 'operations.0.tool: is not supported for a listing with protocol http'],
+      [
+        { operations: [{ ...OPERATIONS[0], tool: 'x' }] },
+        'operations.0.tool: is not supported for a listing with protocol http',
+      ],
       [{ protocol: 'mcp' }, 'protocol: is not known'],
       [{ idle_seconds: 3601 }, 'idle_seconds: must be <= 3600'],
     ] as const) {
