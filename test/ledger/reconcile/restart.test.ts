@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
+import { selectReports } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { readRedisRun } from '../../../src/ledger/redis-run.ts';
 import { repairWalletScript } from '../../../src/ledger/scripts.ts';
 import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import type { RedisClient, Script } from '../../../src/platform/redis.ts';
+import { Reconcilers } from '../../../src/roles/upkeep.ts';
 import { admit, INSTANCE, request, type Scene, settle } from '../../admission/calls.ts';
 import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
@@ -299,4 +301,26 @@ describe('a repair whose reply was lost', () => {
     expect(await states()).toEqual(['done', 'left']);
     expect(await compared.balances(scene)).toEqual([9_700, 9_700]);
   });
+});
+
+it('a comparison that finds Redis away says why in each report, and keeps what the last one found', async () => {
+  const { store, sql } = compared.ledger;
+  await compared.newScene(5_000);
+  const reconcilers = new Reconcilers({ sql, redis: store.redis, keys: store.keys });
+  await reconcilers.run('test');
+  const before = await selectReports(sql);
+  await store.server.kill();
+  await expect(reconcilers.run('test')).rejects.toThrow();
+  const away = await selectReports(sql);
+  await store.server.restart();
+  await store.reconnected();
+  expect(before.every((report) => report.compared && report.whyNot === undefined)).toBe(true);
+  expect(away).toEqual(
+    before.map((report) => ({
+      ...report,
+      compared: false,
+      whyNot: expect.stringContaining('redis'),
+      checkedAtMs: expect.any(Number),
+    })),
+  );
 });
