@@ -6,8 +6,8 @@ import { notCompared } from '../ledger/reconcile/report.ts';
 import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import type { Log } from '../observability/log.ts';
 import { limit } from '../platform/limit.ts';
-import type { Sql } from '../platform/postgres.ts';
-import { byStore, type RedisStore } from '../platform/redis.ts';
+import { isPostgresUnavailable, type Sql } from '../platform/postgres.ts';
+import { byStore, isRedisUnavailable, type RedisStore } from '../platform/redis.ts';
 import type { Stores } from './stores.ts';
 
 /**
@@ -27,6 +27,12 @@ type Part = { readonly redis: RedisStore; readonly shards: readonly number[] };
  */
 export function partsOf({ redis, keys }: Pick<Stores, 'redis' | 'keys'>): Part[] {
   return Array.from(byStore(redis, Array.from(keys.open.keys())), ([store, shards]) => ({ redis: store, shards }));
+}
+
+/** The messages of clients name their own options, which tells an operator nothing. */
+function inWords(error: unknown): unknown {
+  if (isRedisUnavailable(error)) return 'Redis was away or too slow';
+  return isPostgresUnavailable(error) ? 'Postgres was away or too slow' : error;
 }
 
 /** The reconcilers of all parts, as one. */
@@ -63,7 +69,7 @@ export class Reconcilers {
     const checkedAtMs = Date.now();
     for (const { why, shards } of failed) {
       for (const shard of shards)
-        await saveReport(this.#sql, notCompared({ shard, checkedAtMs, why }, before.get(shard)));
+        await saveReport(this.#sql, notCompared({ shard, checkedAtMs, why: inWords(why) }, before.get(shard)));
     }
   }
 
