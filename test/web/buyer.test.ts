@@ -141,6 +141,7 @@ describe('the console of a buyer', () => {
     await page.waitForURL(/outcome=refunded/);
     await page.getByRole('row', { name: /GET \/a/ }).waitFor({ state: 'detached' });
     expect(await page.getByRole('row').count()).toBe(2);
+    expect(await visit.focused()).toMatch(/^select All outcomes/);
     await page.getByRole('link', { name: 'Clear' }).click();
     await page.getByRole('row', { name: /GET \/a/ }).waitFor();
     const download = page.waitForEvent('download');
@@ -313,7 +314,7 @@ describe('the console of a buyer', () => {
     await visit.shot('buyer-refused');
     expect(await visit.findings()).toEqual([]);
 
-    // What was added, less what was spent, with what came back of it, is the balance on every page.
+    // What was added, less what was spent, with what was given back of it, is the balance on every page.
     const [charged] = (await web.market.records(key)).filter(({ amount }) => amount > 0);
     await web.market.json(`/api/v1/usage/${charged?.usage_id}/refund`, {
       key: web.market.provider,
@@ -325,7 +326,7 @@ describe('the console of a buyer', () => {
     await expectFigures('$0.008', '$0.00', '$0.04', '$0.008');
     for (const name of ['Overview', 'Calls']) {
       await goTo(name);
-      await page.getByText('$0.003 of it came back').first().waitFor();
+      await page.getByText('$0.003 of it given back').first().waitFor();
     }
     expect(await web.market.json('/api/v1/admin/stats', { key: web.market.admin })).toMatchObject({
       calls: { today: { refunded: 0.003 } },

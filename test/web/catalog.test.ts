@@ -155,6 +155,7 @@ describe('the catalog in a browser', () => {
     expect(await page.getByLabel('Category').inputValue()).toBe('data');
     await page.getByRole('link', { name: 'Clear filters' }).click();
     await page.getByText('28 services', { exact: true }).waitFor();
+    await expect.poll(() => visit.focused()).toMatch(/^select Best quality/);
     await page.getByLabel('Sort by').selectOption('name');
     await first(visit, HOSTILE);
     expect(visit.complaints).toEqual([]);

@@ -256,6 +256,12 @@ describe('somebody who has signed in', () => {
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('The gateway cannot answer now.').waitFor();
     await isAskedAgain();
+    // Nor to open another account on the way to a call.
+    await web.market.service({ endpoint: service.url, name: 'For the unlucky' });
+    await page.getByRole('link', { name: 'Services', exact: true }).click();
+    await page.getByRole('link', { name: 'For the unlucky' }).click();
+    expect(await page.getByRole('button', { name: 'Open an account and call' }).isDisabled()).toBe(true);
+    await page.getByRole('link', { name: 'Console', exact: true }).click();
     // Once it has said when to come again, the page does so by itself.
     await answers(503, 1, 'The gateway is back in a second.', 1);
     await page.getByRole('button', { name: 'Try again' }).click();

@@ -9,8 +9,9 @@ import { TryAdvice } from './try-advice.tsx';
 import { useFinalCost } from './use-final-cost.ts';
 
 /** The outcome of a call: its status, its cost, what is left, and its body as it arrives. */
-export function TryAnswer({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
+export function TryAnswer(props: Parameters<typeof TryAdvice>[0]) {
   const { t, language } = useI18n();
+  const { state } = props;
   const { phase, response, body } = state;
   return (
     <section class="try-answer" aria-label={t('try.answer')}>
@@ -31,7 +32,7 @@ export function TryAnswer({ state, onRetry }: { readonly state: CallState; reado
         )}
       </div>
       {response !== null && response.status !== 0 && <Money state={state} response={response} />}
-      <TryAdvice state={state} onRetry={onRetry} />
+      <TryAdvice {...props} />
       {response !== null && response.status === 0 && <p class="small soft">{t('try.redirectText')}</p>}
       {body !== null && <Body body={body} phase={phase} />}
       {response !== null && response.headers.length > 0 && <Headers headers={response.headers} />}

@@ -59,7 +59,7 @@ function Facts({ call }: { readonly call: Call }) {
   const usd = (value: number | undefined): string => (value === undefined ? '–' : money(value, language));
   const kept = keptOf({ ...call, fee: call.fee ?? 0 });
   const wasOf = (before: number | undefined, after: number): string =>
-    before === after ? '' : `, ${usd(before)} before the refund`;
+    before === after ? '' : `, ${usd(before)} before it was given back`;
   return (
     <Card>
       <dl class="facts">

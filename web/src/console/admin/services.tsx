@@ -34,7 +34,7 @@ export default function Services() {
             options: [
               ['', 'Any'],
               ['active', 'Active'],
-              ['paused', 'Paused'],
+              ['paused', 'Not listed'],
               ['removed', 'Removed'],
             ],
           },
@@ -107,15 +107,15 @@ function RowActs({ service, onChoose }: { readonly service: Service; readonly on
         Calls
       </LinkButton>
       {service.status === 'active' && button('paused', 'Pause')}
-      {service.status === 'paused' && button('active', 'Resume')}
+      {service.status === 'paused' && button('active', 'List')}
       {service.status !== 'removed' && button('removed', 'Remove')}
     </span>
   );
 }
 
 const WORDS = {
-  active: { verb: 'Resume', done: 'The service is active again.' },
-  paused: { verb: 'Pause', done: 'The service is paused.' },
+  active: { verb: 'List', done: 'The service is listed again.' },
+  paused: { verb: 'Pause', done: 'The service is paused: it is not listed.' },
   removed: { verb: 'Remove', done: 'The service is removed.' },
 } as const;
 
@@ -147,7 +147,7 @@ function ChangeDialog({
       {status === 'paused' && (
         <>
           <p>Within a second, it is no longer listed and cannot be called. Calls under way go on.</p>
-          <p class="soft">Its provider can make it active again. To prevent that, suspend the account.</p>
+          <p class="soft">Its provider can list it again. To prevent that, suspend the account.</p>
         </>
       )}
       {status === 'removed' && (

@@ -54,7 +54,7 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           <p>{outcome.text}</p>
           {call.refunded !== undefined && (
             <p>
-              <strong class="number">{money(call.refunded, language)}</strong> came back to your account, so the call
+              <strong class="number">{money(call.refunded, language)}</strong> of it was given back to you, so the call
               cost <strong class="number">{money(leftOf(call), language)}</strong>.
             </p>
           )}
@@ -66,7 +66,7 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           )}
         </div>
       </Card>
-      <RefundsOf call={call} title="What came back" />
+      <RefundsOf call={call} title="Given back" />
       <Card title="Details">
         <dl class="facts">
           <dt>Service</dt>
@@ -88,7 +88,7 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           <dd class="number">{money(call.amount, language)}</dd>
           {call.refunded !== undefined && (
             <>
-              <dt>Came back</dt>
+              <dt>Given back</dt>
               <dd class="number">{money(call.refunded, language)}</dd>
             </>
           )}

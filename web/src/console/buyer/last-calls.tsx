@@ -23,7 +23,7 @@ export function LastCalls({ calls }: { readonly calls: readonly Call[] }) {
           ),
         },
         { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
-        { title: 'Outcome', minor: true, cell: (call) => <OutcomeBadge call={call} brief /> },
+        { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} brief /> },
         { title: 'Cost', amount: ({ amount }) => amount },
       ]}
     />

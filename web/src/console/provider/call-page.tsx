@@ -66,7 +66,7 @@ export default function CallPage() {
 function Facts({ call }: { readonly call: Call }) {
   const kept = keptOf({ ...call, fee: call.fee ?? 0 });
   const wasOf = (before: number, after: number): string =>
-    before === after ? '' : `, ${usd(before)} before the refund`;
+    before === after ? '' : `, ${usd(before)} before it was given back`;
   return (
     <Card>
       <dl class="facts">

@@ -1,9 +1,9 @@
 import type { Schemas } from '../../api/client.ts';
 import { Card, LinkButton, Table } from '../../design/index.ts';
 import { count, percent } from '../../i18n/format.ts';
-import { qualityText, uptimeText } from '../shared/cells.tsx';
+import { qualityText, State, uptimeText } from '../shared/cells.tsx';
 import { lastDays } from '../shared/days.ts';
-import { EN, Listed } from './service-words.tsx';
+import { EN } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 type ServiceStats = Schemas['ServiceStats'];
@@ -99,7 +99,7 @@ export function ServicesCard({
               </a>
             ),
           },
-          { title: 'Status', cell: ({ status }) => <Listed status={status} /> },
+          { title: 'Status', cell: ({ status }) => <State value={status} /> },
           {
             title: 'Quality',
             right: true,

@@ -16,9 +16,10 @@ import {
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { unsaved } from '../../unsaved.ts';
+import { State } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { nameOfService } from './service-names.ts';
-import { EN, Listed, NextPrice } from './service-words.tsx';
+import { EN, NextPrice } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 
@@ -90,7 +91,7 @@ export function ServiceFrame({
         title={service.name}
         lead={
           <span class="row">
-            <Listed status={service.status} />
+            <State value={service.status} />
             <span class="small">{service.price_label}</span>
           </span>
         }

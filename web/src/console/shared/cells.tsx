@@ -91,10 +91,14 @@ const TONES: Readonly<Record<string, Tone>> = {
   refused: 'bad',
 };
 
-/** The state of an account, a service, a key, a repair or an act, with the API's word. */
-export const State = ({ value }: { readonly value: string }) => (
-  <Badge tone={TONES[value] ?? 'plain'}>{value.charAt(0).toUpperCase() + value.slice(1).replaceAll('_', ' ')}</Badge>
-);
+/** States whose word in the API says less. A draft of a service, too, is paused. */
+const WORDS: Readonly<Record<string, string>> = { paused: 'not listed' };
+
+/** The state of an account, a service, a key, a repair or an act. */
+export function State({ value }: { readonly value: string }) {
+  const word = (WORDS[value] ?? value).replaceAll('_', ' ');
+  return <Badge tone={TONES[value] ?? 'plain'}>{word.charAt(0).toUpperCase() + word.slice(1)}</Badge>;
+}
 
 /** `+ $10.00`, `− $0.002`: the sign is said in words, too, to those who cannot see it. @param text  the amount without its sign */
 export function Signed({ amount, text }: { readonly amount: number; readonly text: string }) {

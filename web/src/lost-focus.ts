@@ -1,0 +1,39 @@
+const FOCUSABLE = ':is(a[href], button, input, select, textarea, summary, [tabindex]):not(:disabled)';
+
+/** What has the focus, or had it when it was removed. */
+let last: Element | null = null;
+/** What a Tab passes before it, nearest first. */
+let before: readonly HTMLElement[] = [];
+
+/**
+ * A button may vanish because it was pressed. The browser would then leave the focus to nobody, and throw a screen reader to the top
+ * of the page. This puts it on what comes before, so that a Tab goes on from there.
+ */
+export function keepFocus(): void {
+  const page = document.body;
+  addEventListener('focusin', ({ target }) => {
+    last = target as Element;
+    const all = [...page.querySelectorAll<HTMLElement>(FOCUSABLE)];
+    before = all.slice(0, Math.max(0, all.indexOf(target as HTMLElement))).reverse();
+  });
+  // Somebody who clicks beside everything has left it. A browser may say so of what is being removed, too: it is gone a moment later.
+  addEventListener('focusout', ({ target }) => {
+    queueMicrotask(() => {
+      if (last === target && last?.isConnected && document.activeElement !== target) last = null;
+    });
+  });
+  new MutationObserver(() => {
+    if (last === null || last.isConnected) return;
+    const lost = last;
+    // A page that puts the focus somewhere does so after the next frame.
+    requestAnimationFrame(() =>
+      setTimeout(() => {
+        if (last !== lost || document.activeElement !== page) return;
+        before.some((one) => {
+          if (one.isConnected) one.focus({ preventScroll: true });
+          return document.activeElement === one;
+        });
+      }, 50),
+    );
+  }).observe(page, { childList: true, subtree: true });
+}
