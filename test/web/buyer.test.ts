@@ -137,7 +137,8 @@ describe('the console of a buyer', () => {
     // A screen reader says where its reader has come.
     expect([await visit.focused(), await page.title()]).toEqual(['h1 Calls', 'Calls · Tollgate']);
     await visit.shot('buyer-calls');
-    await page.getByLabel('Outcome', { exact: true }).selectOption({ label: 'Refunded' });
+    await page.getByLabel('Outcome', { exact: true }).focus();
+    await page.getByLabel('Outcome', { exact: true }).selectOption({ label: 'Refunded: not charged' });
     await page.waitForURL(/outcome=refunded/);
     await page.getByRole('row', { name: /GET \/a/ }).waitFor({ state: 'detached' });
     expect(await page.getByRole('row').count()).toBe(2);

@@ -121,12 +121,14 @@ describe('somebody who has signed in', () => {
     const visit = await visitor(one);
     const { page } = visit;
     const other = await page.context().newPage();
-    await other.goto(`${web.market.baseUrl}/console`);
+    await other.goto(`${web.market.baseUrl}/console/calls`);
     await other.getByRole('button', { name: 'Sign out' }).waitFor();
     await page.getByRole('button', { name: 'Use another key' }).click();
     await page.getByLabel('API key').fill(textOf(two));
     await page.getByRole('button', { name: 'Use this key' }).click();
     for (const tab of [page, other]) await until(async () => (await nameIn(tab).textContent()) === 'second');
+    // A provider has no list of calls.
+    await other.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
     await other.getByRole('button', { name: /^first/ }).click();
     for (const tab of [page, other]) await until(async () => (await nameIn(tab).textContent()) === 'first');
     await page.getByRole('button', { name: /^second/ }).waitFor();

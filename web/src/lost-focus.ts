@@ -1,12 +1,12 @@
 const FOCUSABLE = ':is(a[href], button, input, select, textarea, summary, [tabindex]):not(:disabled)';
 
-/** What has the focus, or had it when it was removed. */
+/** What has the focus, or had it when it was removed or disabled. */
 let last: Element | null = null;
 /** What a Tab passes before it, nearest first. */
 let before: readonly HTMLElement[] = [];
 
 /**
- * A button may vanish because it was pressed. The browser would then leave the focus to nobody, and throw a screen reader to the top
+ * A button may vanish, or be disabled, because it was pressed. The browser would then leave the focus to nobody, and throw a screen reader to the top
  * of the page. This puts it on what comes before, so that a Tab goes on from there.
  */
 export function keepFocus(): void {
@@ -22,18 +22,19 @@ export function keepFocus(): void {
       if (last === target && last?.isConnected && document.activeElement !== target) last = null;
     });
   });
+  const isThere = (one: Element): boolean => one.isConnected && !one.matches(':disabled');
   new MutationObserver(() => {
-    if (last === null || last.isConnected) return;
-    const lost = last;
+    if (last === null || isThere(last)) return;
+    const lost = last as HTMLElement;
     // A page that puts the focus somewhere does so after the next frame.
     requestAnimationFrame(() =>
       setTimeout(() => {
         if (last !== lost || document.activeElement !== page) return;
-        before.some((one) => {
-          if (one.isConnected) one.focus({ preventScroll: true });
+        [lost, ...before].some((one) => {
+          if (isThere(one)) one.focus({ preventScroll: true });
           return document.activeElement === one;
         });
       }, 50),
     );
-  }).observe(page, { childList: true, subtree: true });
+  }).observe(page, { childList: true, subtree: true, attributeFilter: ['disabled'] });
 }

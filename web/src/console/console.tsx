@@ -89,6 +89,9 @@ function Unanswered() {
   );
 }
 
+/** The address of a single thing. */
+const ONE = /^\/console\/\w+\/[0-9a-f]{8}-/;
+
 /** Pages of one thing that roles call by different names. */
 const TWINS: Readonly<Record<string, string>> = {
   '/console/money': '/console/statement',
@@ -108,7 +111,9 @@ function Frame() {
     if (shown.current === keyId) return;
     shown.current = keyId;
     scrollTo(0, 0);
-    if (Page !== undefined) return;
+    // One call or service is of the account that was there before. An operator sees those of all.
+    const isOfOne = me?.role !== 'admin' && ONE.test(address.path);
+    if (Page !== undefined && !isOfOne) return;
     const twin = TWINS[address.path];
     address.go(twin !== undefined && sectionOf(sections, twin) !== undefined ? twin : '/console', true);
   }, [keyId]);

@@ -4,7 +4,7 @@ import { Button, ConfirmDialog, Empty, LinkButton, say } from '../../design/inde
 import { date } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';
-import { qualityText, State, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { listFile } from './list-file.ts';
@@ -67,7 +67,7 @@ export default function Services() {
           },
           { title: 'Status', cell: (row) => <State value={row.status} /> },
           { title: 'Price', cell: (row) => <span class="price-label">{row.price_label}</span> },
-          { title: 'Quality', right: true, cell: qualityText },
+          { title: 'Quality', right: true, cell: (row) => <QualityOf service={row} /> },
           { title: 'Uptime', right: true, cell: (service) => uptimeText(service) },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} label={row.provider_owner_id} /> },
           { title: 'Actions', bare: true, right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },

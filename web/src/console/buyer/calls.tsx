@@ -37,7 +37,7 @@ export default function Calls() {
 }
 
 const keyOf = ({ key_id, key_label }: Call) => (
-  <a class="name" href={callsOfKey(key_id)} title={key_id}>
+  <a class={key_label === null ? 'nowrap' : 'name'} href={callsOfKey(key_id)} title={key_id}>
     {key_label ?? shortId(key_id)}
   </a>
 );
@@ -105,8 +105,8 @@ function CallList() {
       label: 'Outcome',
       options: [
         ['', 'All outcomes'],
-        ['completed', 'Charged or free'],
-        ['refunded', 'Refunded'],
+        ['completed', 'Charged, free or given back'],
+        ['refunded', 'Refunded: not charged'],
       ],
     },
     ...(isTagged ? [{ name: 'tag', label: 'Tag', placeholder: 'customer-17' }] : []),
@@ -119,9 +119,10 @@ function CallList() {
         <BudgetNote keys={budgets.data?.keys ?? []} />
         <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} isAlone />
         {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
-        {sums === null && !address.query.get('outcome') && <p class="small">&nbsp;</p>}
-        {sums !== null && !address.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
+        {sums === null && <p class="small">&nbsp;</p>}
+        {sums !== null && (tag === '' || sums.by_tag !== undefined) && (
           <p class="small soft number">
+            {address.query.get('outcome') && 'Of all outcomes: '}
             <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
             <strong>{money(sums.total_spent, language)}</strong>
             {givenBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of them used a free call

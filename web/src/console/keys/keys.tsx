@@ -123,9 +123,9 @@ function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; 
   return (
     <Stats>
       <Stat
-        label="This key was last used"
-        value={own === null ? '…' : lastUsed === null ? 'Never' : ago(lastUsed, language, Date.now())}
-        hint="for a call of a service"
+        label="Last call of this key"
+        value={own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}
+        hint="refused calls are left out"
       />
       <Stat
         label="This key has spent"

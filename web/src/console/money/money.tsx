@@ -1,4 +1,5 @@
 import './money.css';
+import { useAddress } from '../../address.tsx';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { type Column, Empty } from '../../design/index.ts';
 import { api, session } from '../../session.ts';
@@ -36,11 +37,14 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
 
 /** `/console/money` for buyers and `/console/statement` for others: what moved the account's money. */
 export default function Money() {
+  const { query } = useAddress();
   const me = session.value?.me;
   if (me === undefined) return null;
   const isBuyer = me.role === 'buyer';
   if (me.parent_key_id !== undefined) return <MoneyOfChild account={me.account_id} />;
   const ledger = LEDGERS[me.role];
+  const chosen = query.get('ledger') ?? '';
+  const isOfCalls = me.role === 'provider' ? chosen === 'wallet' : chosen !== 'earnings';
   const filters: readonly Filter[] = [...RANGE_FILTERS, ...(ledger === undefined ? [] : [ledger])];
   return (
     <>
@@ -63,7 +67,7 @@ export default function Money() {
         keyOf={keyOfMovement}
         empty={
           <Empty title="Nothing has moved yet">
-            {isBuyer
+            {isOfCalls
               ? 'Money that is added and the cost of calls appear here, each with the balance after it.'
               : 'Earnings, fees and payouts appear here, each with the balance after it.'}
           </Empty>

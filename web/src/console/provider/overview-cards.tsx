@@ -1,7 +1,7 @@
 import type { Schemas } from '../../api/client.ts';
 import { Card, LinkButton, Table } from '../../design/index.ts';
 import { count, percent } from '../../i18n/format.ts';
-import { qualityText, State, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
 import { lastDays } from '../shared/days.ts';
 import { EN } from './service-words.tsx';
 
@@ -103,7 +103,11 @@ export function ServicesCard({
           {
             title: 'Quality',
             right: true,
-            cell: (service) => <a href={`/console/services/${service.id}/quality`}>{qualityText(service)}</a>,
+            cell: (service) => (
+              <a href={`/console/services/${service.id}/quality`}>
+                <QualityOf service={service} />
+              </a>
+            ),
           },
           { title: 'Uptime', right: true, cell: uptimeText },
           { title: 'Calls, 30 days', right: true, cell: ({ id }) => number(stats?.get(id)?.calls) },

@@ -62,7 +62,7 @@ function Judged({ id, quality, inputs }: { readonly id: string; readonly quality
           <dd>
             {inputs.latency_ms === null
               ? 'No success yet whose time could be measured.'
-              : `${duration(inputs.latency_ms, EN)} to the last byte, compared with the services of your category.`}
+              : `Typical latency ${duration(inputs.latency_ms, EN)}, which buyers see: the mean over buyers, to the last byte. It is compared with the services of your category.`}
           </dd>
           <dt>Judged</dt>
           <dd>{ago(inputs.computed_at, EN, Date.now())}</dd>
@@ -98,6 +98,7 @@ function RateByDay({ stats }: { readonly stats: Stats30 }) {
         times={days.map(secondsOf)}
         series={[{ name: 'Succeeded', kind: 'bar', values: days.map((day) => rates.get(day) ?? null) }]}
         format={(share) => percent(share, EN)}
+        top={1}
         height={160}
       />
     </Card>

@@ -2,7 +2,7 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty, LinkButton } from '../../design/index.ts';
 import { count, day } from '../../i18n/format.ts';
 import { api } from '../../session.ts';
-import { qualityText, State, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { nameServices } from './service-names.ts';
@@ -62,7 +62,7 @@ export function ServicesList() {
               </span>
             ),
           },
-          { title: 'Quality', right: true, cell: qualityText },
+          { title: 'Quality', right: true, cell: (service) => <QualityOf service={service} /> },
           { title: 'Uptime', right: true, cell: uptimeText },
           { title: 'Endpoint', cell: (service) => <Reachable service={service} /> },
           { title: 'Listed', right: true, cell: ({ created_at: at }) => day(at.slice(0, 10), EN) },

@@ -183,9 +183,9 @@ function AnswerShown({
           </Badge>
           {phase === 'done' && <span class="small soft">{duration(ms, EN)}</span>}
           {response.usageId !== null && (
-            <code class="faint small break" title="X-ACF-Usage-Id">
-              {response.usageId}
-            </code>
+            <a class="small" href={`/console/calls/${response.usageId}`} title={response.usageId}>
+              This call
+            </a>
           )}
         </div>
       )}

@@ -1,4 +1,5 @@
 import { Badge, type Tone } from '../../design/index.ts';
+import { hasFewBuyers } from '../../few-buyers.ts';
 import { clockRange, count, date, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { outcomeOf } from './outcome.ts';
@@ -42,9 +43,18 @@ export function AskedFor({ call: { replays } }: { readonly call: { readonly repl
   );
 }
 
-/** The quality of a service, or that no calls went into it. */
-export const qualityText = ({ quality, rated }: { readonly quality: number; readonly rated: boolean }): string =>
-  rated ? quality.toFixed(1) : 'Not rated';
+type Judged = { readonly quality: number; readonly rated: boolean } & Parameters<typeof hasFewBuyers>[0];
+
+/** The quality of a service, how few have judged it, or that no calls went into it. */
+export const QualityOf = ({ service }: { readonly service: Judged }) =>
+  !service.rated ? (
+    <>Not rated</>
+  ) : (
+    <span class="amount-lines">
+      <span>{service.quality.toFixed(1)}</span>
+      {hasFewBuyers(service) && <span class="faint small nowrap">few buyers</span>}
+    </span>
+  );
 
 /** A column for lists of services. It also shows the uptime, which is not part of the quality. */
 export const uptimeText = ({ uptime }: { readonly uptime?: { readonly last_30_days: number } | undefined }): string =>
