@@ -342,7 +342,7 @@ describe('the console of a buyer', () => {
     const { page } = visit;
     await page.getByRole('button', { name: 'New key without a budget' }).click();
     expect(await visit.findings()).toEqual([]);
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.keyboard.press('Enter');
     const text = await shownKey(visit);
     await page.getByRole('button', { name: 'I have kept it' }).click();
     const [keyId = '', secret = ''] = text.split(':');
@@ -398,6 +398,9 @@ describe('the console of a buyer', () => {
     await page.getByRole('button', { name: 'New key with a budget' }).click();
     const form = page.getByRole('dialog', { name: 'New key with a budget' });
     await form.getByLabel('Label').fill('research agent');
+    await page.keyboard.press('Enter');
+    await form.getByText('A budget is needed.').waitFor();
+    await until(() => page.evaluate("document.activeElement.placeholder === '5.00'"));
     await form.getByLabel('Budget in US dollars').fill('0,5');
     await form.getByText('a point in place of the comma').waitFor();
     await form.getByLabel('Budget in US dollars').fill('0.05');

@@ -322,6 +322,10 @@ describe('the catalog without scripts', () => {
     await searchbox(visit).fill('translate');
     await page.getByRole('button', { name: 'Search' }).click();
     expect(await cards(visit)).toEqual(['Translate']);
+    await searchbox(visit).fill('no such thing');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('navigation', { name: 'All categories' }).getByRole('link', { name: 'many 23' }).click();
+    expect(await status(visit).textContent()).toBe('23 services');
     await visit.close();
   });
 });

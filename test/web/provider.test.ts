@@ -299,6 +299,9 @@ describe('a provider in a browser', () => {
     expect(received).toContain(UPSTREAM_SECRET);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-test-call');
+    await web.market.settled();
+    await page.getByRole('link', { name: 'This call' }).click();
+    await page.getByText('Buyer paid').waitFor();
     await isClean(visit);
     await visit.close();
   });
@@ -340,6 +343,8 @@ describe('a provider in a browser', () => {
     await page.getByRole('button', { name: 'Add an operation' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Path').fill('/now/{city}');
+    await dialog.getByRole('button', { name: 'Add operation' }).click();
+    await until(() => page.evaluate("document.activeElement.name === 'summary'"));
     await dialog.getByLabel('Summary').fill('Again');
     await dialog.getByRole('button', { name: 'Add operation' }).click();
     await dialog.getByText('There is such an operation already.').waitFor();
@@ -370,6 +375,8 @@ describe('a provider in a browser', () => {
     await visit.shot('provider-price-rises');
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('Announced:').waitFor();
+    // The button cannot be pressed again.
+    await until(() => page.evaluate("document.activeElement.matches('.listing-form *')"));
     expect(await web.market.json(`/api/v1/services/${id}`)).toMatchObject({
       price: 0.002,
       next_price: { price: 0.003 },

@@ -5,6 +5,8 @@ let last: Element | null = null;
 /** What a Tab passes before it, nearest first. */
 let before: readonly HTMLElement[] = [];
 
+const isThere = (one: Element): boolean => one.isConnected && !one.matches(':disabled');
+
 /**
  * A button may vanish, or be disabled, because it was pressed. The browser would then leave the focus to nobody, and throw a screen reader to the top
  * of the page. This puts it on what comes before, so that a Tab goes on from there.
@@ -16,13 +18,12 @@ export function keepFocus(): void {
     const all = [...page.querySelectorAll<HTMLElement>(FOCUSABLE)];
     before = all.slice(0, Math.max(0, all.indexOf(target as HTMLElement))).reverse();
   });
-  // Somebody who clicks beside everything has left it. A browser may say so of what is being removed, too: it is gone a moment later.
+  // Somebody who clicks beside everything has left it. A browser may say so of what is removed or disabled, too.
   addEventListener('focusout', ({ target }) => {
     queueMicrotask(() => {
-      if (last === target && last?.isConnected && document.activeElement !== target) last = null;
+      if (last === target && isThere(last as Element) && document.activeElement !== target) last = null;
     });
   });
-  const isThere = (one: Element): boolean => one.isConnected && !one.matches(':disabled');
   new MutationObserver(() => {
     if (last === null || isThere(last)) return;
     const lost = last as HTMLElement;

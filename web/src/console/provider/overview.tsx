@@ -34,6 +34,7 @@ export default function Overview() {
     <>
       <PageHead
         title="Overview"
+        lead="What your services earn, and how their calls go."
         actions={
           services.data !== null &&
           services.data.services.length > 0 && <LinkButton href="/console/services/new">List a service</LinkButton>
