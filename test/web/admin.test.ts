@@ -144,7 +144,11 @@ describe("an operator's day in the console", () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
-    await page.getByRole('cell', { name: 'Key changed' }).first().waitFor();
+    await page
+      .getByRole('row', { name: /Key changed/ })
+      .first()
+      .getByText(/account id acme/)
+      .waitFor();
     await page.getByLabel('Action', { exact: true }).selectOption('account.suspend');
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);

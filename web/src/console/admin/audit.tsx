@@ -77,7 +77,7 @@ export const Changed = ({ act }: { readonly act: Act }) => (
     labels={
       new Map([
         [act.actor_account_id ?? '', act.actor_owner_id],
-        [act.subject_id, act.subject_owner_id],
+        [String(act.after?.account_id ?? act.before?.account_id ?? act.subject_id), act.subject_owner_id],
       ])
     }
   />
