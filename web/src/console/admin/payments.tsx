@@ -1,6 +1,7 @@
 import { useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
-import { type Column, Empty, LinkButton } from '../../design/index.ts';
+import { Empty, LinkButton } from '../../design/index.ts';
+import type { Column } from '../../design/more.ts';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, ConfirmDialog, Empty, LinkButton, say } from '../../design/index.ts';
+import { Button, Empty, LinkButton, say } from '../../design/index.ts';
+import { ConfirmDialog } from '../../design/more.ts';
 import { date } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';

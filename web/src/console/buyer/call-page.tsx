@@ -1,5 +1,6 @@
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, SkeletonPage } from '../../design/index.ts';
+import { FailureNote, SkeletonPage } from '../../design/index.ts';
+import { Card, CopyButton } from '../../design/more.ts';
 import { bytes, count, duration, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';

@@ -1,4 +1,4 @@
-import { Table } from '../../design/index.ts';
+import { Table } from '../../design/more.ts';
 import { ago, moment } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { OutcomeBadge } from '../shared/cells.tsx';

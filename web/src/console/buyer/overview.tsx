@@ -1,6 +1,7 @@
 import './buyer.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Card, Empty, FailureNote, LinkButton, Note, SkeletonCard, Stat, Stats } from '../../design/index.ts';
+import { Button, Empty, FailureNote, LinkButton, Note, SkeletonCard } from '../../design/index.ts';
+import { Card, Stat, Stats } from '../../design/more.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';

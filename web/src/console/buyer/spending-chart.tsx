@@ -1,5 +1,6 @@
 import { useAddress, withQuery } from '../../address.tsx';
-import { Card, Empty, FailureNote, Select, type Series, TimeChart } from '../../design/index.ts';
+import { Empty, FailureNote } from '../../design/index.ts';
+import { Card, Select, type Series, TimeChart } from '../../design/more.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';

@@ -1,6 +1,7 @@
 import { useId, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Dialog, FailureNote } from '../../design/index.ts';
+import { Button, FailureNote } from '../../design/index.ts';
+import { Dialog } from '../../design/more.ts';
 import { api, session } from '../../session.ts';
 import { showFirstFault } from '../shared/first-fault.ts';
 import { EMPTY_DRAFT, faultsOf, newKeyOf } from './draft.ts';

@@ -1,7 +1,8 @@
 import './money.css';
 import { useAddress } from '../../address.tsx';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { type Column, Empty } from '../../design/index.ts';
+import { Empty } from '../../design/index.ts';
+import type { Column } from '../../design/more.ts';
 import { api, session } from '../../session.ts';
 import { Id, Signed, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';

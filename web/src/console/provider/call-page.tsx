@@ -1,7 +1,8 @@
 import './provider.css';
 import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, SkeletonPage } from '../../design/index.ts';
+import { FailureNote, SkeletonPage } from '../../design/index.ts';
+import { Card, CopyButton } from '../../design/more.ts';
 import { bytes, duration, moment } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';

@@ -1,16 +1,6 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
-import {
-  Badge,
-  Card,
-  Empty,
-  FailureNote,
-  LinkButton,
-  SkeletonCard,
-  SkeletonStats,
-  Stat,
-  Stats,
-  TimeChart,
-} from '../../design/index.ts';
+import { Badge, Empty, FailureNote, LinkButton, SkeletonCard, SkeletonStats } from '../../design/index.ts';
+import { Card, Stat, Stats, TimeChart } from '../../design/more.ts';
 import { count, duration, percent } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';

@@ -1,18 +1,8 @@
 import './provider.css';
 import { useAddress } from '../../address.tsx';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import {
-  Card,
-  CopyButton,
-  Empty,
-  FailureNote,
-  LinkButton,
-  SkeletonPage,
-  Stat,
-  Stats,
-  Table,
-  TimeChart,
-} from '../../design/index.ts';
+import { Empty, FailureNote, LinkButton, SkeletonPage } from '../../design/index.ts';
+import { Card, CopyButton, Stat, Stats, Table, TimeChart } from '../../design/more.ts';
 import { count } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';

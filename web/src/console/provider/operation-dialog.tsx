@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { type Cost, operationCost } from '../../cost.ts';
-import { Button, Dialog, Select, TextArea, TextInput } from '../../design/index.ts';
+import { Button } from '../../design/index.ts';
+import { Dialog, Select, TextArea, TextInput } from '../../design/more.ts';
 import { readAmount } from '../shared/amount.ts';
 import { showFirstFault } from '../shared/first-fault.ts';
 import { afterPointer } from './after-pointer.ts';

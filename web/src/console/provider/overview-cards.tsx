@@ -1,5 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { Card, LinkButton, Table } from '../../design/index.ts';
+import { LinkButton } from '../../design/index.ts';
+import { Card, Table } from '../../design/more.ts';
 import { count, percent } from '../../i18n/format.ts';
 import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
 import { lastDays } from '../shared/days.ts';

@@ -1,5 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { Card, Empty, FailureNote, SkeletonPage, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { Empty, FailureNote, SkeletonPage } from '../../design/index.ts';
+import { Card, Stat, Stats, TimeChart } from '../../design/more.ts';
 import { ago, count, duration, percent } from '../../i18n/format.ts';
 import { lastDays, secondsOf } from '../shared/days.ts';
 import { useStats } from './calls-tab.tsx';

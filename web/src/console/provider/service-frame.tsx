@@ -2,17 +2,8 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import {
-  Button,
-  ConfirmDialog,
-  Empty,
-  FailureNote,
-  LinkButton,
-  Note,
-  SkeletonPage,
-  say,
-  useChosenInView,
-} from '../../design/index.ts';
+import { Button, Empty, FailureNote, LinkButton, Note, SkeletonPage, say } from '../../design/index.ts';
+import { ConfirmDialog, useChosenInView } from '../../design/more.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { unsaved } from '../../unsaved.ts';

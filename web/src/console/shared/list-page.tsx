@@ -1,18 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { type Address, useAddress, withQuery } from '../../address.tsx';
-import {
-  Button,
-  Card,
-  type Column,
-  Empty,
-  FailureNote,
-  LinkButton,
-  Select,
-  SkeletonRows,
-  Table,
-  TextInput,
-} from '../../design/index.ts';
+import { Button, Empty, FailureNote, LinkButton, SkeletonRows } from '../../design/index.ts';
+import { Card, type Column, Select, Table, TextInput } from '../../design/more.ts';
 import { useResource } from '../../resource.ts';
 import { session } from '../../session.ts';
 import { type AskFile, CsvExport } from './csv-export.tsx';
@@ -202,6 +192,8 @@ export function FilterForm({
       onSubmit={(event) => {
         event.preventDefault();
         apply(event.currentTarget);
+        // On a phone the list would stay below the fields.
+        setOpen(false);
       }}
     >
       {filters.length > 0 && (

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Schemas } from '../../../api/client.ts';
-import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../design/index.ts';
+import { Button, FailureNote, Note, say } from '../../../design/index.ts';
+import { Dialog, TextInput } from '../../../design/more.ts';
 import { ago, moment, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';

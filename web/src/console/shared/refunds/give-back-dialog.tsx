@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { ApiFailure, type Schemas } from '../../../api/client.ts';
-import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../design/index.ts';
+import { Button, FailureNote, Note, say } from '../../../design/index.ts';
+import { Dialog, TextInput } from '../../../design/more.ts';
 import { moment, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { readAmount } from '../amount.ts';

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Schemas } from '../../../api/client.ts';
-import { Button, Card, Note, Table } from '../../../design/index.ts';
+import { Button, Note } from '../../../design/index.ts';
+import { Card, Table } from '../../../design/more.ts';
 import { money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { When } from '../cells.tsx';
