@@ -1,7 +1,8 @@
 import './admin.css';
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, FailureNote, Note, SkeletonPage, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Button, FailureNote, Note, SkeletonPage } from '../../design/index.ts';
+import { Card, Stat, Stats, Table } from '../../design/more.ts';
 import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
