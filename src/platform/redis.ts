@@ -49,7 +49,8 @@ export class RedisClient extends OwnedStore {
     this.address = addressOf(options.url);
     this.#name = options.name;
     this.#log = log;
-    this.#redis = new Redis(options.url, {
+    // The type argument is the default. Left to be inferred, it would take a tenth of the type check of src/.
+    this.#redis = new Redis<'legacy'>(options.url, {
       connectionName: options.name,
       lazyConnect: true,
       autoResendUnfulfilledCommands: false,
