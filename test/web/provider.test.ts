@@ -571,6 +571,9 @@ describe('a provider in a browser', () => {
     await operator.shot('admin-platform-pays');
     await operator.page.getByRole('button', { name: 'Give back $0.0015' }).click();
     await operator.page.getByText(/\$0\.0015 was given back\. The platform pays \$0\.00/).waitFor();
+    // The statement of somebody who has earned is that of the earnings.
+    await operator.page.goto(`${market.baseUrl}/console/accounts/${provider.account_id}?tab=statement`);
+    await operator.page.getByText('Fee given back: call').first().waitFor();
     expect(operator.complaints).toEqual([]);
     await operator.close();
 

@@ -170,6 +170,7 @@ export function FilterForm({
 }) {
   const address = useAddress();
   const form = useRef<HTMLFormElement>(null);
+  const toggle = useRef<HTMLButtonElement>(null);
   const fields = useId();
   const [isOpen, setOpen] = useState(false);
   // The fields follow the address when the reader goes back.
@@ -192,12 +193,14 @@ export function FilterForm({
       onSubmit={(event) => {
         event.preventDefault();
         apply(event.currentTarget);
-        // On a phone the list would stay below the fields.
+        // On a phone the list would stay below the fields, and the focus on nothing.
         setOpen(false);
+        toggle.current?.focus();
       }}
     >
       {filters.length > 0 && (
         <button
+          ref={toggle}
           type="button"
           class="button filters-toggle"
           aria-expanded={isOpen}
