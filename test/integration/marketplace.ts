@@ -173,7 +173,7 @@ export class Marketplace extends MarketClient {
     const gateway = await another(metrics);
     const founders = await found(`http://127.0.0.1:${gateway.port}`);
     const cleanUp = async (): Promise<void> => {
-      await redis.stop();
+      await redis.release();
       await database.drop();
     };
     return new Marketplace({

@@ -127,7 +127,7 @@ export class WorkerStack extends MarketClient {
     const baseUrl = `http://127.0.0.1:${env.PORT}`;
     const cleanUp = async (): Promise<void> => {
       await stores.close();
-      await redis.stop();
+      await redis.release();
       await database.drop();
     };
     return new WorkerStack({ ...(await found(baseUrl)), baseUrl, stores, supervisor, build, env, cleanUp });

@@ -10,6 +10,7 @@ import { inject } from 'vitest';
 import { type PostgresOptions, type RunningPostgres, startPostgres } from '../../scripts/local/postgres.mjs';
 import { type RedisOptions, type RunningRedis, startRedis } from '../../scripts/local/redis.mjs';
 import { runDirOf } from '../../scripts/local/scratch.mjs';
+import { giveBack, stateOf, takeIdle } from './idle-redis.ts';
 import { MIGRATED } from './migrated.ts';
 
 /** The folder of this test run. It is removed at the end of the run. */
@@ -116,12 +117,19 @@ export interface TestRedis extends TestStore {
   /** SIGSTOP: connections stay open and nobody answers. */
   pause(): void;
   resume(): void;
+  /** For the end of a test file: the server may serve another one, as if it were new. */
+  release(): Promise<void>;
 }
 
 type TestRedisOptions = Pick<RedisOptions, 'appendonly' | 'appendfsync' | 'args' | 'env' | 'password'>;
 
-/** Starts a Redis for one test. It keeps its data in memory only, unless `appendonly` is true. */
+/** A Redis for one test. It keeps its data in memory only, unless `appendonly` is true. */
 export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
+  const isPlain = Object.keys(options).length === 0;
+  return (isPlain ? takeIdle() : undefined) ?? startNewRedis(options, isPlain);
+}
+
+async function startNewRedis(options: TestRedisOptions, isPlain: boolean): Promise<TestRedis> {
   const name = uniqueName('redis');
   const dir = path.join(scratchDir(), name);
   mkdirSync(dir);
@@ -134,10 +142,13 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
       runDir: scratchRunDir(),
       ...(port === undefined ? {} : { port }),
     });
-  return Object.assign(
+  const server = Object.assign(
     restartable(await start(), (port) => start(port)),
     { dir },
   );
+  const state = isPlain ? await stateOf(server) : null;
+  const redis: TestRedis = Object.assign(server, { release: () => giveBack(redis, state) });
+  return redis;
 }
 
 /**
@@ -205,7 +216,7 @@ export async function startTestStandby(
 function restartable<Running extends RunningPostgres | RunningRedis>(
   first: Running,
   startAgain: (port: number) => Promise<Running>,
-): Omit<TestRedis, 'dir'> {
+): Omit<TestRedis, 'dir' | 'release'> {
   let running = first;
   const { url, port } = first;
   const asRedis = (): RunningRedis => {
