@@ -11,7 +11,7 @@ import { type PostgresOptions, type RunningPostgres, startPostgres } from '../..
 import { type RedisOptions, type RunningRedis, startRedis } from '../../scripts/local/redis.mjs';
 import { runDirOf } from '../../scripts/local/scratch.mjs';
 import { giveBack, stateOf, takeIdle } from './idle-redis.ts';
-import { MIGRATED } from './migrated.ts';
+import { MIGRATED, WITH_DAYS } from './migrated.ts';
 
 /** The folder of this test run. It is removed at the end of the run. */
 export const scratchDir = (): string => inject('scratchDir');
@@ -29,11 +29,16 @@ export interface TestDatabase {
 /** Makes an empty database in the Postgres that all tests of the run share (and that does not fsync). */
 export const createDatabase = (): Promise<TestDatabase> => copyOf('template1');
 
-/** Makes one with the schema of today, and an installation of its own. A migration takes three times as long. */
-export async function createMigratedDatabase(): Promise<TestDatabase> {
-  const database = await copyOf(MIGRATED);
-  const renew = 'UPDATE installation SET id = DEFAULT, pseudonym_secret = DEFAULT, created_at = DEFAULT';
-  await withSql(database.url, (sql) => sql.unsafe(renew));
+/** Makes one with the schema of today. A migration takes three times as long. Its installation is that of all copies: see `OWN`. */
+export const createMigratedDatabase = (): Promise<TestDatabase> => copyOf(MIGRATED);
+
+/** Gives a copy an installation of its own. */
+export const OWN = 'UPDATE installation SET id = DEFAULT, pseudonym_secret = DEFAULT, created_at = DEFAULT';
+
+/** Makes one that a writer has used before, so that it need not make the partitions of this week's days. */
+export async function createUsedDatabase(): Promise<TestDatabase> {
+  const database = await copyOf(WITH_DAYS);
+  await withSql(database.url, (sql) => sql.unsafe(OWN));
   return database;
 }
 
@@ -79,14 +84,14 @@ export async function copyDatabase(name: string): Promise<{ swap(): Promise<void
 
 let admin: postgres.Sql | undefined;
 
-/** On a connection that stays open for the next file of this worker, unless that is seconds away. */
+/** On a connection that stays open for the next file of this worker, unless that is half a minute away. */
 async function asAdmin(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
-  admin ??= postgres(inject('postgresAdminUrl'), { max: 2, idle_timeout: 3, onnotice: () => {} });
+  admin ??= postgres(inject('postgresAdminUrl'), { max: 2, idle_timeout: 30, fetch_types: false, onnotice: () => {} });
   await work(admin);
 }
 
 async function withSql(url: string, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  const sql = postgres(url, { max: 1, fetch_types: false, onnotice: () => {} });
   try {
     await work(sql);
   } finally {
