@@ -16,7 +16,7 @@ import { startWriter, type Writer } from '../../src/roles/writer.ts';
 import { builtWeb, importWorker } from '../support/build.ts';
 import { withCallerStack } from '../support/caller-stack.ts';
 import { startMarketRedis } from '../support/redis-kind.ts';
-import { createMigratedDatabase, type TestRedis } from '../support/stores.ts';
+import { createUsedDatabase, type TestRedis } from '../support/stores.ts';
 import { type Founders, found, MarketClient } from './market-client.ts';
 
 export { authorization, type CallRecord, type Key, type ServiceOptions, type Usage } from './market-client.ts';
@@ -135,7 +135,7 @@ export class Marketplace extends MarketClient {
       readonly health?: { readonly intervalMs?: number; readonly lookMs?: number };
     } = {},
   ): Promise<Marketplace> {
-    const database = await createMigratedDatabase();
+    const database = await createUsedDatabase();
     const redis = await startMarketRedis(durableRedis ? { appendonly: true, appendfsync: 'always' } : {});
     const config: Config = loadConfig({
       DATABASE_URL: database.url,
@@ -179,7 +179,7 @@ export class Marketplace extends MarketClient {
     const gateway = await another(metrics);
     const founders = await found(`http://127.0.0.1:${gateway.port}`);
     const cleanUp = async (): Promise<void> => {
-      await redis.stop();
+      await redis.release();
       await database.drop();
     };
     return new Marketplace({
