@@ -6,9 +6,10 @@ type Validators = { readonly query: ValidateFunction; readonly body: ValidateFun
 
 /**
  * The schemas themselves are not checked here: compiling the schema of schemas would take every process 60 ms. Tests check them
- * (test/openapi/contract.test.ts, as parts of the document, and test/mcp/ready-arguments.test.ts).
+ * (test/openapi/contract.test.ts, as parts of the document, and test/mcp/ready-arguments.test.ts). To optimise the compiled code takes
+ * ajv as long as to compile it, and V8 does the same.
  */
-const OPTIONS = { allErrors: false, meta: false, validateSchema: false } as const;
+const OPTIONS = { allErrors: false, meta: false, validateSchema: false, code: { optimize: false } } as const;
 
 const bodies = new Ajv({ ...OPTIONS, useDefaults: true });
 /** Coerces types, because query values are text: '5' is accepted as an integer. */

@@ -5,6 +5,7 @@ import { selectKeyActivity, selectUsage } from '../../src/accounts/usage-sums.ts
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { addAccount, addCall } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const START = Date.UTC(2026, 0, 15, 22);
@@ -18,7 +19,8 @@ useDatabase();
 beforeAll(async () => {
   [buyer, other] = [await addAccount(sql), await addAccount(sql)];
 });
-beforeEach(() => sql`TRUNCATE calls, key_hours, key_days, service_hours`);
+const removeCalls = () => emptyDatabase(sql, ['accounts', 'api_keys']);
+beforeEach(removeCalls);
 
 type Call = { readonly atMs: number; readonly amount: number; readonly service: number; readonly path: string };
 
@@ -82,7 +84,7 @@ describe('the sums of a key', () => {
         fc.array(fc.tuple(bound, bound, fc.constantFrom(null, 0, 1)), { minLength: 3, maxLength: 8 }),
         fc.nat(54),
         async (calls, ranges, hoursInDays) => {
-          await sql`TRUNCATE calls, key_hours, key_days, service_hours`;
+          await removeCalls();
           await sql`UPDATE installation SET days_summed_to = ${new Date(START + hoursInDays * HOUR_MS)}`;
           for (const one of calls) await add(one);
           await add({ atMs: START + 1, amount: 7, service: 0, path: '/x' }, other);

@@ -41,7 +41,7 @@ async function open(appendfsync: 'always' | 'everysec', writer: boolean): Promis
     request.resume();
     setTimeout(() => response.end('done'), 5);
   });
-  market = await Marketplace.start({ REDIS_SHARDS: '4' }, { writer, durableRedis: true });
+  market = await Marketplace.start({}, { writer, durableRedis: true });
   await market.stores.redis.command('config', ['set', 'appendfsync', appendfsync]);
   const proxyPath = await market.service({ endpoint: service.url, price: PRICE });
   return { url: `${market.baseUrl + proxyPath}/`, buyer: await market.buyer(1) };

@@ -7,7 +7,7 @@ import { oneRedis } from '../support/redis-kind.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 import type { Peer } from '../upstream/helpers.ts';
-import { Marketplace } from './marketplace.ts';
+import { Marketplace, SHARDS } from './marketplace.ts';
 import { RawCaller, requestText } from './raw-caller.ts';
 import { Scene } from './scene.ts';
 import { SupervisorProcess } from './worker-stack.ts';
@@ -36,6 +36,7 @@ async function startGateway(): Promise<void> {
       ...LEASE,
       DATABASE_URL: market.databaseUrl,
       REDIS_URL: proxy.through(market.redis.url),
+      REDIS_SHARDS: String(SHARDS),
       HOST: '127.0.0.1',
       ONE_PROCESS: 'on',
       UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',

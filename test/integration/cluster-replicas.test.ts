@@ -30,6 +30,7 @@ beforeAll(async () => {
   // Half of the timeout is waited for replicas. On a busy machine one that is well may need seconds.
   market = await Marketplace.start({
     REDIS_URL: cluster.url,
+    REDIS_SHARDS: String(SHARDS),
     REDIS_WAIT_REPLICAS: '1',
     REDIS_COMMAND_TIMEOUT_MS: '5000',
   });

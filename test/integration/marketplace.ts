@@ -16,10 +16,13 @@ import { startWriter, type Writer } from '../../src/roles/writer.ts';
 import { builtWeb, importWorker } from '../support/build.ts';
 import { withCallerStack } from '../support/caller-stack.ts';
 import { startMarketRedis } from '../support/redis-kind.ts';
-import { createMigratedDatabase, type TestRedis } from '../support/stores.ts';
+import { createUsedDatabase, type TestRedis } from '../support/stores.ts';
 import { type Founders, found, MarketClient } from './market-client.ts';
 
 export { authorization, type CallRecord, type Key, type ServiceOptions, type Usage } from './market-client.ts';
+
+/** How many shards the data of a marketplace have. Another process on its stores has to be told. */
+export const SHARDS = 4;
 
 /** The gateway's log lines, kept so that a test can look for secrets in them. */
 export class MemoryLog implements Log {
@@ -132,7 +135,7 @@ export class Marketplace extends MarketClient {
       readonly health?: { readonly intervalMs?: number; readonly lookMs?: number };
     } = {},
   ): Promise<Marketplace> {
-    const database = await createMigratedDatabase();
+    const database = await createUsedDatabase();
     const redis = await startMarketRedis(durableRedis ? { appendonly: true, appendfsync: 'always' } : {});
     const config: Config = loadConfig({
       DATABASE_URL: database.url,
@@ -144,6 +147,9 @@ export class Marketplace extends MarketClient {
       // Most tests have seen the end of their calls. With a second to drain, each gateway would wait for it: connections of fetch stay open.
       DRAIN_SECONDS: '0',
       PRICE_NOTICE_SECONDS: '0',
+      // All that is done for each shard, such as the comparison after a start, costs a quarter of what it costs with the default. Processes
+      // that a test starts (`worker-stack.ts`) have the default.
+      REDIS_SHARDS: String(SHARDS),
       // A stall of a busy machine is no Redis that is away.
       REDIS_COMMAND_TIMEOUT_MS: '5000',
       WEB: 'off',
@@ -173,7 +179,7 @@ export class Marketplace extends MarketClient {
     const gateway = await another(metrics);
     const founders = await found(`http://127.0.0.1:${gateway.port}`);
     const cleanUp = async (): Promise<void> => {
-      await redis.stop();
+      await redis.release();
       await database.drop();
     };
     return new Marketplace({

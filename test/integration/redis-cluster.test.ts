@@ -23,7 +23,11 @@ const masterOf = (accountId: string): number =>
 
 beforeAll(async () => {
   [cluster, service] = await Promise.all([startTestCluster({ nodeTimeoutMs: NODE_TIMEOUT_MS }), startService(echo)]);
-  market = await Marketplace.start({ REDIS_URL: cluster.url, INSTANCE_LEASE_SECONDS: '10' });
+  market = await Marketplace.start({
+    REDIS_URL: cluster.url,
+    REDIS_SHARDS: String(SHARDS),
+    INSTANCE_LEASE_SECONDS: '10',
+  });
   listing = await market.service({ endpoint: service.url, price: 0.001 });
   const found = new Map<number, Key>();
   while (found.size < 3) {

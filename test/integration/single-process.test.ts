@@ -25,7 +25,7 @@ beforeAll(async () => {
     ONE_PROCESS: 'on',
   };
   cleanUp = async () => {
-    await redis.stop();
+    await redis.release();
     await database.drop();
   };
 });

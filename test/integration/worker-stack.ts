@@ -11,7 +11,7 @@ import { readMigrations } from '../../src/platform/migrate.ts';
 import { openStores } from '../../src/roles/stores.ts';
 import { startMarketRedis } from '../support/redis-kind.ts';
 import { QUIET } from '../support/store.ts';
-import { createMigratedDatabase, scratchDir, scratchRunDir } from '../support/stores.ts';
+import { createUsedDatabase, scratchDir, scratchRunDir } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 import { found, MarketClient, type MarketParts } from './market-client.ts';
 
@@ -105,7 +105,7 @@ export class WorkerStack extends MarketClient {
   }
 
   static async start(build: string, settings: Readonly<Record<string, string>> = {}): Promise<WorkerStack> {
-    const [database, redis] = [await createMigratedDatabase(), await startMarketRedis()];
+    const [database, redis] = [await createUsedDatabase(), await startMarketRedis()];
     const env = {
       DATABASE_URL: database.url,
       REDIS_URL: redis.url,
@@ -127,7 +127,7 @@ export class WorkerStack extends MarketClient {
     const baseUrl = `http://127.0.0.1:${env.PORT}`;
     const cleanUp = async (): Promise<void> => {
       await stores.close();
-      await redis.stop();
+      await redis.release();
       await database.drop();
     };
     return new WorkerStack({ ...(await found(baseUrl)), baseUrl, stores, supervisor, build, env, cleanUp });

@@ -17,6 +17,7 @@ import { dayOfId, uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { openTestDatabase } from '../support/accounts.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { WRONG_REFUND_SUMS } from '../support/refund-sums.ts';
 import { QUIET, Store } from '../support/store.ts';
 import type { TestDatabase } from '../support/stores.ts';
@@ -58,10 +59,7 @@ export class Ledger {
   async clear(): Promise<void> {
     await this.stopWriters();
     await this.store.command('flushall');
-    await this.sql`
-      TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, budget_usage, service_hours,
-               key_hours, key_days, account_days, account_key_days, service_latencies, service_amounts, tag_days, tag_months, refunds, refund_hours,
-               rejected_events, reconciliations, repairs, corrections, shard_histories, accounts_in_doubt, closed_days CASCADE`;
+    await emptyDatabase(this.sql);
   }
 
   /** Makes what Redis has known, as after a clean comparison: until it restarts or is replaced, a drift is not taken for its fault. */

@@ -39,6 +39,7 @@ import {
   type Step,
   WALLET_DEBIT,
   type Wallet,
+  withParts,
 } from './state.ts';
 
 /** The Redis that somebody is connected to. */
@@ -52,15 +53,15 @@ export const where = (state: State, who: number): string =>
 export function withData(state: State, who: number, data: Data): State {
   const server = serverOf(state, who);
   const changed = { ...server, data: intern(data) };
-  return server === state.redis ? { ...state, redis: changed } : { ...state, old: changed };
+  return server === state.redis ? withParts(state, { redis: changed }) : withParts(state, { old: changed });
 }
 
-export const withPg = (state: State, pg: Pg): State => ({ ...state, pg: intern(pg) });
+export const withPg = (state: State, pg: Pg): State => withParts(state, { pg: intern(pg) });
 
-export const withGhost = (state: State, ghost: Partial<Ghost>): State => ({
-  ...state,
-  ghost: intern({ ...state.ghost, ...ghost }),
-});
+export function withGhost(state: State, ghost: Partial<Ghost>): State {
+  const next = intern({ ...state.ghost, ...ghost });
+  return next === state.ghost ? state : withParts(state, { ghost: next });
+}
 
 export const broken = (state: State, promise: string): State =>
   state.ghost.broken === '' ? withGhost(state, { broken: promise }) : state;
@@ -91,7 +92,7 @@ export function gateway(state: State, rules: Rules): Step[] {
     if (rules.without.has('claimAtOnce') && how === CALL.new && told(data, rules) === 'free') {
       steps.push({
         words: `the gateway finds that the key of ${name} is free${at}`,
-        state: { ...state, calls: end(call, CALL.looked) },
+        state: withParts(state, { calls: end(call, CALL.looked) }),
       });
     }
     if (mayClaim(how, data, rules) && data.wallet !== null && data.wallet.balance >= price) {
@@ -114,7 +115,7 @@ export function gateway(state: State, rules: Rules): Step[] {
       const next = rules.keyed && server !== state.redis ? withGhost(admitted, { unclaimed }) : admitted;
       steps.push({
         words: `the gateway admits ${name}${at}: ${price} is held`,
-        state: { ...next, calls: end(call, CALL.open) },
+        state: withParts(next, { calls: end(call, CALL.open) }),
       });
     }
     if (how !== CALL.open) continue;
@@ -134,7 +135,7 @@ export function gateway(state: State, rules: Rules): Step[] {
       : `ends ${name}${at}, which has no hold any more`;
     steps.push({
       words: `the gateway ${words}`,
-      state: { ...settled, calls: end(call, has ? CALL.charged : CALL.lost) },
+      state: withParts(settled, { calls: end(call, has ? CALL.charged : CALL.lost) }),
     });
     if (call === 1 && has) {
       const refunded = withData(state, ON.gateway, {
@@ -143,7 +144,7 @@ export function gateway(state: State, rules: Rules): Step[] {
       });
       steps.push({
         words: `the gateway refunds ${name}${at}`,
-        state: { ...refunded, calls: end(call, CALL.refunded) },
+        state: withParts(refunded, { calls: end(call, CALL.refunded) }),
       });
       if (!rules.byUse) continue;
       const captured = withData(state, ON.gateway, {
@@ -152,10 +153,10 @@ export function gateway(state: State, rules: Rules): Step[] {
       });
       steps.push({
         words: `the gateway captures ${AMOUNTS.captured} of ${name}${at}, and the rest returns`,
-        state: { ...captured, calls: end(call, CALL.captured) },
+        state: withParts(captured, { calls: end(call, CALL.captured) }),
       });
     } else if (call === 0) {
-      steps.push({ words: `the gateway of ${name} dies`, state: { ...state, calls: end(call, CALL.died) } });
+      steps.push({ words: `the gateway of ${name} dies`, state: withParts(state, { calls: end(call, CALL.died) }) });
     }
   }
   return steps;
@@ -262,17 +263,20 @@ export function debit(state: State, rules: Rules): Step[] {
   if (pg.debit !== PG_DEBIT.begun) return steps;
   if (answer !== 0) {
     const taken = answer === WALLET_DEBIT.taken;
-    const next = { ...withPg(state, { ...pg, debit: taken ? PG_DEBIT.taken : PG_DEBIT.refused }), answer: 0 };
+    const next = withParts(withPg(state, { ...pg, debit: taken ? PG_DEBIT.taken : PG_DEBIT.refused }), { answer: 0 });
     steps.push({ words: `Postgres stores that the debit was ${taken ? 'taken' : 'refused'}`, state: next });
   } else if (wallet !== null && wallet.debit !== WALLET_DEBIT.none) {
-    steps.push({ words: 'the wallet says again how it decided the debit', state: { ...state, answer: wallet.debit } });
+    steps.push({
+      words: 'the wallet says again how it decided the debit',
+      state: withParts(state, { answer: wallet.debit }),
+    });
   } else if (wallet !== null) {
     const taken = wallet.balance >= AMOUNTS.debit;
     const decision = taken ? WALLET_DEBIT.taken : WALLET_DEBIT.refused;
     const decided = { ...wallet, debit: decision, balance: wallet.balance - (taken ? AMOUNTS.debit : 0), ticket: 0 };
     const next = withData(checkNotTooMuch(state, ON.gateway, rules), ON.gateway, { ...server.data, wallet: decided });
     const words = `the wallet${where(state, ON.gateway)} ${taken ? 'takes' : 'refuses'} the debit`;
-    steps.push({ words, state: { ...next, answer: decision } });
+    steps.push({ words, state: withParts(next, { answer: decision }) });
   }
   return steps;
 }

@@ -21,6 +21,7 @@ import {
   type State,
   type Step,
   type Writer,
+  withParts,
 } from './state.ts';
 
 const ALL = ON.gateway | ON.writer | ON.others;
@@ -30,42 +31,49 @@ export function faults(state: State, rules: Rules): Step[] {
   if (state.faultsLeft === 0) return steps;
   const is = (fault: Fault): boolean => rules.faults.has(fault);
   const add = (words: string, next: State): void => {
-    steps.push({ words, state: { ...next, faultsLeft: state.faultsLeft - 1 } });
+    steps.push({ words, state: withParts(next, { faultsLeft: state.faultsLeft - 1 }) });
   };
   const { redis, old, saved, pg, copy, writer, hydration, comparison } = state;
   if ((is('cut') || is('torn') || is('failover') || is('swap')) && saved.at(-1) !== redis.data) {
-    add('FAULT from here on nothing reaches the file and the replica of Redis', {
-      ...state,
-      saved: [...saved, redis.data],
-    });
+    add(
+      'FAULT from here on nothing reaches the file and the replica of Redis',
+      withParts(state, { saved: [...saved, redis.data] }),
+    );
   }
   if (is('flushall'))
-    add('FAULT FLUSHALL', redisFault(state, { ...state, redis: { ...redis, data: intern(NO_DATA) } }));
+    add('FAULT FLUSHALL', redisFault(state, withParts(state, { redis: { ...redis, data: intern(NO_DATA) } })));
   if (is('oldBack') && old !== null) {
-    add('FAULT the old master is back', redisFault(state, { ...state, redis: old, old: null, onOld: 0 }));
+    add('FAULT the old master is back', redisFault(state, withParts(state, { redis: old, old: null, onOld: 0 })));
   }
   if (is('tamper') && redis.data.wallet !== null && redis.data.wallet.tampered === 0) {
     const { wallet } = redis.data;
     const tampered = { ...wallet, balance: wallet.balance + 16, tampered: 16 };
-    add('FAULT somebody adds 16 to the wallet', {
-      ...state,
-      redis: { ...redis, data: intern({ ...redis.data, wallet: tampered }) },
-    });
+    add(
+      'FAULT somebody adds 16 to the wallet',
+      withParts(state, { redis: { ...redis, data: intern({ ...redis.data, wallet: tampered }) } }),
+    );
   }
   if (is('writer') && writer.at === 'stored') {
-    if (state.late.at === 'idle') add('FAULT the writer is suspended', { ...state, writer: IDLE, late: writer });
-    add('FAULT the writer is killed', { ...state, writer: IDLE });
+    if (state.late.at === 'idle')
+      add('FAULT the writer is suspended', withParts(state, { writer: IDLE, late: writer }));
+    add('FAULT the writer is killed', withParts(state, { writer: IDLE }));
   }
   if (is('late') && hydration !== null && state.lateFill === null) {
-    add('FAULT the gateway is suspended while it loads the wallet', { ...state, hydration: null, lateFill: hydration });
+    add(
+      'FAULT the gateway is suspended while it loads the wallet',
+      withParts(state, { hydration: null, lateFill: hydration }),
+    );
   }
   if (is('late') && comparison !== null && comparison.kind !== 'clean' && state.lateRepair === null) {
-    add('FAULT the comparison is suspended', { ...state, comparison: null, lateRepair: comparison });
+    add('FAULT the comparison is suspended', withParts(state, { comparison: null, lateRepair: comparison }));
   }
   if (copy === null && state.right === null) {
-    if (is('rewind')) add('FAULT Postgres is copied', { ...state, copy: { pg, warned: false } });
+    if (is('rewind')) add('FAULT Postgres is copied', withParts(state, { copy: { pg, warned: false } }));
     if (is('warned'))
-      add('FAULT the standby stops following, and its waits are cancelled', { ...state, copy: { pg, warned: true } });
+      add(
+        'FAULT the standby stops following, and its waits are cancelled',
+        withParts(state, { copy: { pg, warned: true } }),
+      );
   }
   return steps;
 }
@@ -80,7 +88,7 @@ function strikes(state: State, rules: Rules): Step[] {
     // No id comes again, also not that of a master that has ended.
     const newest = state.ghost.strikes + 2;
     const with_ = (server: Instance, more: Partial<State> = {}): State =>
-      redisFault(state, { ...state, saved: left, redis: server, ...more });
+      redisFault(state, withParts(state, { saved: left, redis: server, ...more }));
     if (rules.faults.has('cut')) {
       steps.push({ words: `FAULT ${FAULTS.cut}`, state: with_({ data, run: newest, replication: newest }) });
     }
@@ -100,25 +108,24 @@ function strikes(state: State, rules: Rules): Step[] {
   }
   if (copy !== null) {
     const { writer } = state;
-    const rewound = {
-      ...state,
+    const rewound = withParts(state, {
       pg: copy.pg,
       right: copy.warned ? null : state.pg,
       copy: null,
       comparison: null,
       hydration: null,
-    };
+    });
     const next = pgFault(
       state,
       withGhost(rewound, { rewound: true, accepted: false, changed: true, exact: false }),
       copy.warned,
     );
     const words = copy.warned ? 'FAULT the standby becomes primary' : `FAULT ${FAULTS.rewind}`;
-    steps.push({ words, state: { ...next, writer: writer.at === 'locked' ? IDLE : writer } });
+    steps.push({ words, state: withParts(next, { writer: writer.at === 'locked' ? IDLE : writer }) });
     if (rules.faults.has('deposed') && !copy.warned && writer.at !== 'idle' && state.late.at === 'idle') {
       steps.push({
         words: `${words}, and the writer stays at the deposed primary`,
-        state: { ...next, writer: IDLE, late: writer },
+        state: withParts(next, { writer: IDLE, late: writer }),
       });
     }
   }
@@ -161,16 +168,15 @@ function halfAdmissions(calls: readonly number[], data: Data, rules: Rules): Dat
 function recoveries(state: State, right: NonNullable<State['right']>): Step[] {
   // The session of a writer there ends. What it has committed it may still trim.
   const late = state.late.at === 'stored' ? state.late : IDLE;
-  const back = {
-    ...state,
+  const back = withParts(state, {
     pg: right,
     right: null,
     late,
     comparison: null,
     hydration: null,
     writer: state.writer.at === 'locked' ? IDLE : state.writer,
-  };
-  const given = { ...state, right: null, late };
+  });
+  const given = withParts(state, { right: null, late });
   return [
     {
       words: 'the right Postgres is back',
@@ -186,14 +192,20 @@ export function recover(state: State, rules: Rules): Step[] {
   const { redis, old, onOld, pg } = state;
   if (old !== null) {
     if (onOld & ON.gateway)
-      steps.push({ words: 'the gateway notices the new master', state: { ...state, onOld: onOld & ~ON.gateway } });
+      steps.push({
+        words: 'the gateway notices the new master',
+        state: withParts(state, { onOld: onOld & ~ON.gateway }),
+      });
     if (onOld & ON.writer)
-      steps.push({ words: 'the writer notices the new master', state: { ...state, onOld: onOld & ~ON.writer } });
+      steps.push({
+        words: 'the writer notices the new master',
+        state: withParts(state, { onOld: onOld & ~ON.writer }),
+      });
     if (onOld & ON.others)
-      steps.push({ words: 'the others notice the new master', state: { ...state, onOld: onOld & ~ON.others } });
+      steps.push({ words: 'the others notice the new master', state: withParts(state, { onOld: onOld & ~ON.others }) });
     if (onOld === 0) steps.push(oldEnds(state));
   }
-  if (state.copy?.warned) steps.push({ words: 'the standby follows again', state: { ...state, copy: null } });
+  if (state.copy?.warned) steps.push({ words: 'the standby follows again', state: withParts(state, { copy: null }) });
   if (state.right === null && verdictOn(redis, pg, rules) === 'postgres is older') {
     // Redis gets a mark of this act, or a trim of the lost Postgres that comes late would find the mark that it saw.
     const mark = nextMark(state, pg);
@@ -202,7 +214,7 @@ export function recover(state: State, rules: Rules): Step[] {
     const journal = [...pg.journal, ...(left === mark ? [] : [left]), mark];
     const givenUp = (its: Writer): Writer =>
       its.at === 'stored' && !pg.journal.includes(its.mark) ? intern({ ...its, isGivenUp: true }) : its;
-    const ended = { ...state, redis: here, writer: givenUp(state.writer), late: givenUp(state.late) };
+    const ended = withParts(state, { redis: here, writer: givenUp(state.writer), late: givenUp(state.late) });
     const accepted = withPg(ended, { ...pg, journal, doubt: pg.doubt + 1 });
     steps.push({
       words: 'an operator accepts the older Postgres',
@@ -214,7 +226,7 @@ export function recover(state: State, rules: Rules): Step[] {
 
 const oldEnds = (state: State): Step => ({
   words: 'the old master ends',
-  state: withLosses(state, { ...state, old: null }),
+  state: withLosses(state, withParts(state, { old: null })),
 });
 
 /**

@@ -39,6 +39,7 @@ import {
   WALLET_DEBIT,
   type Wallet,
   type Writer,
+  withParts,
 } from './state.ts';
 
 /** Somebody shares the shard's flush lock. */
@@ -47,7 +48,7 @@ const isShared = ({ hydration, comparison }: State): boolean => hydration !== nu
 export function writer(state: State, rules: Rules): Step[] {
   return steps(state, state.writer, state.pg, rules, {
     name: 'the writer',
-    set: (its, writer) => ({ ...its, writer }),
+    set: (its, writer) => withParts(its, { writer }),
     setPg: withPg,
   });
 }
@@ -57,8 +58,8 @@ export function lateWriter(state: State, rules: Rules): Step[] {
   if (state.late.at === 'idle') return [];
   return steps(state, state.late, state.right ?? state.pg, rules, {
     name: state.right === null ? 'the writer that was suspended' : 'the writer at the deposed primary',
-    set: (its, late) => ({ ...its, late }),
-    setPg: (its, pg) => ({ ...its, right: intern(pg) }),
+    set: (its, late) => withParts(its, { late }),
+    setPg: (its, pg) => withParts(its, { right: intern(pg) }),
   });
 }
 
@@ -163,8 +164,8 @@ function freshToken(state: State): number {
 /** Copies a wallet from Postgres to a Redis that lacks it. */
 export function hydrate(state: State, rules: Rules): Step[] {
   const { hydration, lateFill, pg } = state;
-  const late = lateFill === null ? [] : [fill({ ...state, lateFill: null }, lateFill, true, rules)];
-  if (hydration !== null) return [...late, fill({ ...state, hydration: null }, hydration, false, rules)];
+  const late = lateFill === null ? [] : [fill(withParts(state, { lateFill: null }), lateFill, true, rules)];
+  if (hydration !== null) return [...late, fill(withParts(state, { hydration: null }), hydration, false, rules)];
   const server = serverOf(state, ON.others);
   if (server.data.wallet !== null) return late;
   if (isLocked(state) && !rules.without.has('loadLock')) return late;
@@ -174,7 +175,10 @@ export function hydrate(state: State, rules: Rules): Step[] {
   const read = intern({ fill: wallet, saw: server.data.mark, lastFlush: lastFlushOf(pg) });
   return [
     ...late,
-    { words: `a gateway reads the wallet in Postgres: ${wallet.balance}`, state: { ...state, hydration: read } },
+    {
+      words: `a gateway reads the wallet in Postgres: ${wallet.balance}`,
+      state: withParts(state, { hydration: read }),
+    },
   ];
 }
 
@@ -201,13 +205,13 @@ const isLocked = ({ writer }: State): boolean => writer.at === 'locked';
 /** Compares the account at one instant, and repairs it if the rule allows that. */
 export function compareAndRepair(state: State, rules: Rules): Step[] {
   const { comparison, lateRepair } = state;
-  const late = lateRepair === null ? [] : [repair({ ...state, lateRepair: null }, lateRepair, true, rules)];
+  const late = lateRepair === null ? [] : [repair(withParts(state, { lateRepair: null }), lateRepair, true, rules)];
   if (comparison === null) return [...late, ...begin(state, rules)];
   const { kind, strikes } = comparison;
   const lastRun = rules.leavesOut ? runOf(comparison) : null;
-  const done = { ...state, comparison: null, lastRun };
+  const done = withParts(state, { comparison: null, lastRun });
   if (kind === 'clean') {
-    const next = countedAnew(withPg(done, { ...verified(state.pg, comparison, rules), reported: false }));
+    const next = withPg(done, countedAnew(done, { ...verified(state.pg, comparison, rules), reported: false }));
     const isNew = strikes === state.ghost.strikes;
     const ended = isNew ? withGhost(next, { changed: false, exact: true }) : next;
     return [...late, { words: 'the comparison ends clean', state: ended }];
@@ -216,7 +220,7 @@ export function compareAndRepair(state: State, rules: Rules): Step[] {
   // What is reported waits for an operator. The rest of the shard, and its sweep, must not.
   const isAllElseRight = comparison.storedHolds === 0 && comparison.lostDebits === 0;
   const pg = isAllElseRight ? verified(state.pg, comparison, rules) : state.pg;
-  const told = repair(countedAnew(withPg(done, { ...pg, reported: true })), comparison, false, rules);
+  const told = repair(withPg(done, countedAnew(done, { ...pg, reported: true })), comparison, false, rules);
   return [...late, { ...told, words: `The drift is reported. ${told.words}` }];
 }
 
@@ -228,10 +232,9 @@ function verified(pg: Pg, { began, stays }: NonNullable<Comparison>, { without }
 }
 
 /** Doubts are only compared with each other. So they are counted from the last verified one, where no other number is known: states stay few. */
-function countedAnew(state: State): State {
-  const { pg, copy, right, lateRepair } = state;
-  if (pg.verified === 0 || copy !== null || right !== null || lateRepair !== null) return state;
-  return withPg(state, { ...pg, doubt: pg.doubt - pg.verified, verified: 0 });
+function countedAnew({ copy, right, lateRepair }: State, pg: Pg): Pg {
+  if (pg.verified === 0 || copy !== null || right !== null || lateRepair !== null) return pg;
+  return { ...pg, doubt: pg.doubt - pg.verified, verified: 0 };
 }
 
 function repair(state: State, its: NonNullable<Comparison>, isLate: boolean, rules: Rules): Step {
@@ -284,7 +287,7 @@ function forgetTicket(state: State, ticket: number): State {
       ? data
       : intern({ ...data, wallet: { ...data.wallet, ticket: 0 } });
   const server = <T extends Instance | null>(its: T): T => (its === null ? its : { ...its, data: forget(its.data) });
-  return { ...state, redis: server(state.redis), old: server(state.old), saved: state.saved.map(forget) };
+  return withParts(state, { redis: server(state.redis), old: server(state.old), saved: state.saved.map(forget) });
 }
 
 function begin(state: State, rules: Rules): Step[] {
@@ -358,7 +361,7 @@ function begin(state: State, rules: Rules): Step[] {
     saw: data.mark,
     lastFlush: lastFlushOf(pg),
   } as const);
-  const next = { ...withPg(state, pg), comparison };
+  const next = withParts(withPg(state, pg), { comparison });
   const wallet = data.wallet as Wallet;
   const words = `a comparison begins${at}: ${verdict}, ${isClean ? 'clean' : `drift ${found.drift}`}`;
   return [{ words, state: isClean ? next : withData(next, ON.others, { ...data, wallet: { ...wallet, ticket } }) }];
@@ -393,7 +396,7 @@ export function drop(state: State, rules: Rules): Step[] {
   const { dropping, pg } = state;
   const server = serverOf(state, ON.others);
   const at = where(state, ON.others);
-  if (dropping !== null) return [dropNow({ ...state, dropping: null }, dropping, rules)];
+  if (dropping !== null) return [dropNow(withParts(state, { dropping: null }), dropping, rules)];
   if (rules.dropsNone) return [];
   if (server.data.wallet === null || verdictOn(server, pg, rules) !== 'as known') return [];
   // What is under way ends with a trim, and then the script finds another mark.
@@ -407,7 +410,7 @@ export function drop(state: State, rules: Rules): Step[] {
     creditSeq: Math.min(pg.credits, 1),
     isDebitEnded: pg.debit === PG_DEBIT.taken || pg.debit === PG_DEBIT.refused,
   });
-  return [{ words: `a wallet is to be dropped${at}`, state: { ...state, dropping: asked } }];
+  return [{ words: `a wallet is to be dropped${at}`, state: withParts(state, { dropping: asked }) }];
 }
 
 function dropNow(state: State, its: NonNullable<Dropping>, rules: Rules): Step {

@@ -6,13 +6,14 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { type Evidence, lowerBoundFrom, qualityFrom, trendFrom } from '../../src/quality/formula.ts';
 import { selectEvidence } from '../../src/quality/quality-sql.ts';
 import { addAccount, addService } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 useDatabase();
 
 let providerId: string;
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, services, key_hours CASCADE`;
+  await emptyDatabase(sql);
   providerId = (await addAccount(sql, 'provider')).accountId;
 });
 

@@ -21,7 +21,6 @@ let shard: number;
 beforeEach(async () => {
   const { ledger } = compared;
   await ledger.clear();
-  await ledger.sql`TRUNCATE audit`;
   scene = await compared.newScene(10_000);
   await ledger.sql`UPDATE credits SET applied_at = now()`;
   shard = ledger.store.keys.shardOf(scene.accountId);

@@ -7,6 +7,7 @@ import { MAX_TAGS } from '../../src/ledger/rollups/tag-sums.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import { accepts, addAccount, addCall, addKeyTo, findRoute, json, send } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const MIDNIGHT = Date.UTC(2026, 0, 15);
@@ -43,9 +44,11 @@ beforeAll(async () => {
   keys = { root, agent, helper, leaf, sibling: await under(root, 'billing'), second };
   stranger = await addAccount(sql, 'buyer', 'alice');
 });
-const TABLES =
-  'calls, key_hours, key_days, account_days, account_key_days, service_hours, tag_days, tag_months, balance_refusals';
-beforeEach(() => sql.unsafe(`TRUNCATE ${TABLES}; UPDATE installation SET days_summed_to = now()`));
+const removeCalls = () => emptyDatabase(sql, ['accounts', 'api_keys', 'services']);
+beforeEach(async () => {
+  await removeCalls();
+  await sql`UPDATE installation SET days_summed_to = now()`;
+});
 
 const usage = async (by: KeyRecord, query: object = {}) =>
   json(await send(routes, 'GET /usage', { by, query: query as Record<string, unknown> }));
@@ -198,7 +201,7 @@ it('sums and records are those of the calls that the key may see and that the fi
       fc.option(fc.constantFrom('2026-01-10', '2026-01-16', '2026-01-17', '2026-01-20'), { freq: 4 }),
       fc.nat(96),
       async (made, queries, summedFrom, hoursInDays) => {
-        await sql.unsafe(`TRUNCATE ${TABLES}`);
+        await removeCalls();
         await sql`UPDATE installation SET days_summed_to = ${new Date(MIDNIGHT + hoursInDays * HOUR_MS)}`;
         await sql`
           INSERT INTO tag_months (account_id, month, tag)
@@ -284,7 +287,7 @@ it('a day has the sums of its hours that are not in it yet, also for a child key
 });
 
 it('by_tag has all tags of a month, and one sum for the tags that had no room', async () => {
-  await sql.unsafe(`TRUNCATE ${TABLES}`);
+  await removeCalls();
   const sums = sql`'2026-01-16'::date, tag, 1, 0, spent, 0, 0`;
   await sql`
     INSERT INTO tag_days (account_id, day, tag, calls, free_calls, spent, latency_sum_us, latency_count)

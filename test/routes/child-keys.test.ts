@@ -9,6 +9,7 @@ import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { addAccount, addCall, json, send } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const DAY_MS = 86_400_000;
@@ -20,7 +21,7 @@ let routes: ReturnType<typeof keysRoutes>;
 useDatabase();
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, calls, key_hours, key_days, service_hours, budget_usage, budget_refusals CASCADE`;
+  await emptyDatabase(sql);
   published = [];
   const state = { put: async (keyId: string) => void published.push(keyId) };
   const keys = new Keys({ sql, state, maxRateLimit: 300, cache: { invalidate: () => {} } });

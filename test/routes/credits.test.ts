@@ -9,6 +9,7 @@ import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { creditsRoutes } from '../../src/routes/admin/credits.ts';
 import { accepts, addAccount, findRoute, json, send } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
@@ -21,7 +22,7 @@ let routes: Route[];
 useDatabase();
 
 async function reset(): Promise<void> {
-  await sql`TRUNCATE accounts, api_keys, credits, journal, entries, balances CASCADE`;
+  await emptyDatabase(sql);
   admin = await addAccount(sql, 'admin');
   applied = [];
   redisAway = false;

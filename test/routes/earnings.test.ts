@@ -5,6 +5,7 @@ import type { KeyRecord } from '../../src/keys/caller.ts';
 import { openPostgres } from '../../src/platform/postgres.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { addAccount, addService, findRoute, json, send } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { sql, url, useDatabase } from '../support/use-database.ts';
 
 let routes: Route[];
@@ -18,7 +19,7 @@ beforeAll(async () => {
 });
 
 async function reset(): Promise<void> {
-  await sql`TRUNCATE accounts, api_keys, services, service_hours, journal, entries, balances CASCADE`;
+  await emptyDatabase(sql);
   provider = await addAccount(sql, 'provider');
   weather = await addService(sql, provider.accountId, 'weather');
   maps = await addService(sql, provider.accountId, 'maps');

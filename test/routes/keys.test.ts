@@ -9,6 +9,7 @@ import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { accepts, addAccount, addCall, addKeyTo, findRoute, json, send } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 type State = Pick<Parameters<KeyStateStore['put']>[2], 'limit' | 'status'>;
@@ -24,7 +25,7 @@ let keys: Keys;
 useDatabase();
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, credits, key_hours, key_days, service_hours, calls, account_openings CASCADE`;
+  await emptyDatabase(sql);
   redis = { puts: [], away: false, delayed: null };
   invalidated = [];
   const state: KeyStateStore = {

@@ -13,6 +13,7 @@ import { payoutsRoutes } from '../../src/routes/admin/payouts.ts';
 import { reconciliationRoutes } from '../../src/routes/admin/reconciliation.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { accepts, addAccount, findRoute, json, send } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
@@ -44,7 +45,7 @@ beforeAll(() => {
   ];
 });
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, credits, payouts, debits, journal, entries, balances, audit CASCADE`;
+  await emptyDatabase(sql);
   [admin, provider] = [await addAccount(sql, 'admin'), await addAccount(sql, 'provider')];
   failure = null;
 });
@@ -99,7 +100,6 @@ describe('POST /admin/reconciliation', () => {
     const report = newReport({ shard, checkedAtMs }, new ReportSums(), []);
     await saveReport(sql, report);
   };
-  beforeEach(() => sql`TRUNCATE reconciliations`);
 
   it('answers with the outcome of a comparison that ends in time', async () => {
     const answer = compare(60_000);

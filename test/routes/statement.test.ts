@@ -8,6 +8,7 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { statementRoutes } from '../../src/routes/statement.ts';
 import { sumUp } from '../ledger/rollups/sums-oracle.ts';
 import { addAccount, addKeyTo, addService, findRoute, json, send } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
@@ -33,8 +34,7 @@ beforeAll(() => {
 beforeEach(reset);
 
 async function reset(): Promise<void> {
-  await sql`TRUNCATE accounts, api_keys, services, credits, payouts, debits, corrections, calls, key_hours, key_days, service_hours,
-                     journal, entries, balances CASCADE`;
+  await emptyDatabase(sql);
   [buyer, provider] = [await addAccount(sql, 'buyer'), await addAccount(sql, 'provider')];
   services = [await addService(sql, provider.accountId, 'maps'), await addService(sql, provider.accountId, 'weather')];
   live = null;

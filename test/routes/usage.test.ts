@@ -15,6 +15,7 @@ import {
   send,
   type TestCall,
 } from '../support/accounts.ts';
+import { emptyDatabase } from '../support/empty-database.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const NOON = Date.UTC(2026, 0, 15, 12);
@@ -38,7 +39,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, services, key_hours, key_days, service_hours, calls CASCADE`;
+  await emptyDatabase(sql);
   [buyer, provider] = [await addAccount(sql, 'buyer', 'alice'), await addAccount(sql, 'provider')];
   weather = await addService(sql, provider.accountId, 'weather');
   maps = await addService(sql, provider.accountId, 'maps');
@@ -257,7 +258,7 @@ describe('GET /usage/me as text/csv', () => {
   it('escapes a service name that a spreadsheet would run as a formula', async () => {
     for (const name of ['=HYPERLINK("http://evil")', '+1', '-1', '@SUM(A1)', '\tx']) {
       await sql`UPDATE services SET name = ${name} WHERE id = ${weather}`;
-      await sql`TRUNCATE key_hours, key_days, service_hours, calls`;
+      await emptyDatabase(sql, ['accounts', 'api_keys', 'services']);
       await call();
       const cell = String((await csv()).body)
         .split('\r\n')[1]

@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { describe, expect, it } from 'vitest';
 import { projectDir } from '../../scripts/local/dependencies.mjs';
+import { askPort } from '../../scripts/local/ports.mjs';
 import { createDatabase, scratchDir, scratchRunDir, startTestPostgres, startTestRedis } from '../support/stores.ts';
 
 async function withRedis<Result>(url: string, work: (redis: Redis) => Promise<Result>): Promise<Result> {
@@ -93,6 +94,37 @@ describe('local Redis', () => {
       expect(await answer).toBe('answered');
     });
     await store.stop();
+  });
+});
+
+describe('a Redis that is given back', () => {
+  it('serves the next test as if it were new', async () => {
+    const store = await startTestRedis();
+    await withRedis(store.url, async (redis) => {
+      await redis.set('wallet', '42');
+      await redis.script('LOAD', 'return 1');
+    });
+    await store.release();
+    const next = await startTestRedis();
+    expect(next.port).toBe(store.port);
+    await withRedis(next.url, async (redis) => {
+      expect(await redis.dbsize()).toBe(0);
+      expect(await redis.script('EXISTS', 'e0e1f9fabfc9d4800c877a703b823ac0578ff8db')).toEqual([0]);
+      expect(await redis.info('commandstats')).not.toContain('cmdstat_set:');
+    });
+    await next.stop();
+  });
+
+  it.each<readonly [string, (redis: Redis) => unknown]>([
+    ['another setting', (redis) => redis.config('SET', 'maxmemory', '100mb')],
+    ['another user', (redis) => redis.call('ACL', 'SETUSER', 'guest')],
+    ['a snapshot', (redis) => redis.save()],
+    ['a client', (redis) => redis.duplicate().ping()],
+  ])('ends if it has %s', async (_, change) => {
+    const store = await startTestRedis();
+    await withRedis(store.url, async (redis) => change(redis));
+    await store.release();
+    expect(await askPort(store.port, 'PING\r\nQUIT\r\n')).toBe(null);
   });
 });
 

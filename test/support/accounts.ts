@@ -10,7 +10,7 @@ import { addTagSums, CLAIM_TAGS_SQL, tagColumns } from '../../src/ledger/rollups
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { createMigratedDatabase, type TestDatabase } from './stores.ts';
+import { createMigratedDatabase, OWN, type TestDatabase } from './stores.ts';
 
 /** A new, migrated database with its own pool. @param empty  a database to migrate; default: one in the Postgres that all tests share */
 export async function openTestDatabase(
@@ -18,7 +18,7 @@ export async function openTestDatabase(
 ): Promise<{ sql: Sql; url: string; close: () => Promise<void> }> {
   const database = empty ?? (await createMigratedDatabase());
   const sql = openPostgres({ url: database.url, maxConnections: 8, applicationName: 'test' });
-  if (empty !== undefined) await migrate(sql, readMigrations('migrations'));
+  await (empty === undefined ? sql.unsafe(OWN) : migrate(sql, readMigrations('migrations')));
   const close = async () => {
     await sql.end({ timeout: 1 });
     await database.drop();

@@ -46,7 +46,7 @@ class SharedCluster implements TestRedis {
   }
 
   /** Gives it to the next marketplace. A cluster that a failed test has left in disorder ends instead. */
-  async stop(): Promise<void> {
+  async release(): Promise<void> {
     this.resume();
     const replies = await Promise.all(this.#cluster.nodes.map((node) => this.#cluster.ask(node, 'FLUSHALL')));
     if (replies.every((reply) => reply.startsWith('+OK'))) idle.push(this.#cluster);
@@ -70,6 +70,10 @@ class SharedCluster implements TestRedis {
   }
 
   get dir(): string {
+    throw needsOneRedis();
+  }
+
+  stop(): Promise<void> {
     throw needsOneRedis();
   }
 

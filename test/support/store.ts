@@ -59,7 +59,7 @@ export class Store {
   async close(): Promise<void> {
     this.redis.destroy();
     await this.batches.close();
-    await this.server.stop();
+    await this.server.release();
   }
 
   /** Waits until both connections are open again after the server was away: each tries again in its own time. */

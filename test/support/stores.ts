@@ -10,7 +10,8 @@ import { inject } from 'vitest';
 import { type PostgresOptions, type RunningPostgres, startPostgres } from '../../scripts/local/postgres.mjs';
 import { type RedisOptions, type RunningRedis, startRedis } from '../../scripts/local/redis.mjs';
 import { runDirOf } from '../../scripts/local/scratch.mjs';
-import { MIGRATED } from './migrated.ts';
+import { giveBack, stateOf, takeIdle } from './idle-redis.ts';
+import { MIGRATED, WITH_DAYS } from './migrated.ts';
 
 /** The folder of this test run. It is removed at the end of the run. */
 export const scratchDir = (): string => inject('scratchDir');
@@ -28,11 +29,16 @@ export interface TestDatabase {
 /** Makes an empty database in the Postgres that all tests of the run share (and that does not fsync). */
 export const createDatabase = (): Promise<TestDatabase> => copyOf('template1');
 
-/** Makes one with the schema of today, and an installation of its own. A migration takes three times as long. */
-export async function createMigratedDatabase(): Promise<TestDatabase> {
-  const database = await copyOf(MIGRATED);
-  const renew = 'UPDATE installation SET id = DEFAULT, pseudonym_secret = DEFAULT, created_at = DEFAULT';
-  await withSql(database.url, (sql) => sql.unsafe(renew));
+/** Makes one with the schema of today. A migration takes three times as long. Its installation is that of all copies: see `OWN`. */
+export const createMigratedDatabase = (): Promise<TestDatabase> => copyOf(MIGRATED);
+
+/** Gives a copy an installation of its own. */
+export const OWN = 'UPDATE installation SET id = DEFAULT, pseudonym_secret = DEFAULT, created_at = DEFAULT';
+
+/** Makes one that a writer has used before, so that it need not make the partitions of this week's days. */
+export async function createUsedDatabase(): Promise<TestDatabase> {
+  const database = await copyOf(WITH_DAYS);
+  await withSql(database.url, (sql) => sql.unsafe(OWN));
   return database;
 }
 
@@ -78,14 +84,14 @@ export async function copyDatabase(name: string): Promise<{ swap(): Promise<void
 
 let admin: postgres.Sql | undefined;
 
-/** On a connection that stays open for the next file of this worker, unless that is seconds away. */
+/** On a connection that stays open for the next file of this worker, unless that is half a minute away. */
 async function asAdmin(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
-  admin ??= postgres(inject('postgresAdminUrl'), { max: 2, idle_timeout: 3, onnotice: () => {} });
+  admin ??= postgres(inject('postgresAdminUrl'), { max: 2, idle_timeout: 30, fetch_types: false, onnotice: () => {} });
   await work(admin);
 }
 
 async function withSql(url: string, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  const sql = postgres(url, { max: 1, fetch_types: false, onnotice: () => {} });
   try {
     await work(sql);
   } finally {
@@ -116,12 +122,19 @@ export interface TestRedis extends TestStore {
   /** SIGSTOP: connections stay open and nobody answers. */
   pause(): void;
   resume(): void;
+  /** For the end of a test file: the server may serve another one, as if it were new. */
+  release(): Promise<void>;
 }
 
 type TestRedisOptions = Pick<RedisOptions, 'appendonly' | 'appendfsync' | 'args' | 'env' | 'password'>;
 
-/** Starts a Redis for one test. It keeps its data in memory only, unless `appendonly` is true. */
+/** A Redis for one test. It keeps its data in memory only, unless `appendonly` is true. */
 export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
+  const isPlain = Object.keys(options).length === 0;
+  return (isPlain ? takeIdle() : undefined) ?? startNewRedis(options, isPlain);
+}
+
+async function startNewRedis(options: TestRedisOptions, isPlain: boolean): Promise<TestRedis> {
   const name = uniqueName('redis');
   const dir = path.join(scratchDir(), name);
   mkdirSync(dir);
@@ -134,10 +147,13 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
       runDir: scratchRunDir(),
       ...(port === undefined ? {} : { port }),
     });
-  return Object.assign(
+  const server = Object.assign(
     restartable(await start(), (port) => start(port)),
     { dir },
   );
+  const state = isPlain ? await stateOf(server) : null;
+  const redis: TestRedis = Object.assign(server, { release: () => giveBack(redis, state) });
+  return redis;
 }
 
 /**
@@ -205,7 +221,7 @@ export async function startTestStandby(
 function restartable<Running extends RunningPostgres | RunningRedis>(
   first: Running,
   startAgain: (port: number) => Promise<Running>,
-): Omit<TestRedis, 'dir'> {
+): Omit<TestRedis, 'dir' | 'release'> {
   let running = first;
   const { url, port } = first;
   const asRedis = (): RunningRedis => {

@@ -23,10 +23,7 @@ beforeAll(async () => {
   compared = await ComparedLedger.open();
 });
 afterAll(() => compared.close());
-beforeEach(async () => {
-  await compared.clear();
-  await compared.ledger.sql`TRUNCATE audit, debits`;
-});
+beforeEach(() => compared.clear());
 
 /** As another process would have it. */
 function corrector(redis: RedisStore = compared.ledger.store.redis): Corrector {
