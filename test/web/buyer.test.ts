@@ -408,6 +408,13 @@ describe('the console of a buyer', () => {
     await form.getByText('More limits').click();
     await form.getByLabel('Most that one call').fill('0.02');
     await form.getByLabel('Only these services').fill(`${web.market.baseUrl}/services/${weather.split('/')[4]}`);
+    // A time of which a part is missing has no value, and would make a key that never expires.
+    await form.getByLabel('Expires').focus();
+    await page.keyboard.type('11');
+    await form.getByLabel('Label').press('Enter');
+    await form.getByText('The date or the time is not complete.').waitFor();
+    await until(() => page.evaluate("document.activeElement.type === 'datetime-local'"));
+    await form.getByLabel('Expires').fill('');
     await visit.shot('keys-agent-form');
     expect(await visit.findings()).toEqual([]);
     // Enter in a field sends the form.

@@ -8,8 +8,17 @@ it.each([
   ['nothing was spent', 5, [], '12:00', null],
   ['what was spent before the last seven days does not count', 5, [{ day: '2026-11-03', spent: 4 }], '12:00', null],
   ['all of it was spent today, of which half is over', 5, today(1), '12:00', 2],
-  ['calls of the first minutes of a day are no pace', 5, today(1), '00:01', 0],
-  ['an hour is', 48, today(1), '00:01', 2],
+  ['calls of the first half of the first day are no pace', 100, today(1), '11:59', null],
+  [
+    'those of the first minutes of a later day are',
+    5,
+    [
+      { day: '2026-11-09', spent: 1 },
+      { day: '2026-11-10', spent: 1 },
+    ],
+    '00:00',
+    2,
+  ],
   [
     'days without calls count from the first with some',
     5,

@@ -1,5 +1,8 @@
 const FOCUSABLE = ':is(a[href], button, input, select, textarea, summary, [tabindex]):not(:disabled)';
 
+/** Acts, and what is spent by one. A key that is held or pressed twice must not do what nobody has chosen. */
+const ACTS = '[type="submit"], .button-primary, .button-danger';
+
 /** What has the focus, or had it when it was removed or disabled. */
 let last: Element | null = null;
 /** What a Tab passes before it, nearest first. */
@@ -31,7 +34,7 @@ export function keepFocus(): void {
     requestAnimationFrame(() =>
       setTimeout(() => {
         if (last !== lost || document.activeElement !== page) return;
-        [lost, ...before].some((one) => {
+        [lost, ...before.filter((one) => !one.matches(ACTS))].some((one) => {
           if (isThere(one)) one.focus({ preventScroll: true });
           return document.activeElement === one;
         });

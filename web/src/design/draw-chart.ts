@@ -19,8 +19,8 @@ const DAY_S = 86_400;
 /** Charts of more days than this also show the year beside the pointer. */
 const MOST_OF_A_YEAR = 300;
 
-/** Between two marks of an axis of days: a chart of few days names each once. */
-const DAY_STEPS = [1, 2, 3, 7, 14, 28, 56, 112].map((days) => days * DAY_S);
+/** Between two marks of an axis of days: a chart of few days names each once. From 30 on, uPlot counts months. */
+const DAY_STEPS = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365].map((days) => days * DAY_S);
 
 /** From 0.000001 to 50 000 000: between two marks of an axis, so that no mark has more digits than its step. */
 const STEPS = Array.from({ length: 14 }, (_, at) => [1, 2, 5].map((step) => Number(`${step}e${at - 6}`))).flat();

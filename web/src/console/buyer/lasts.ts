@@ -1,14 +1,14 @@
 /** The number of days whose spending predicts how long a balance lasts: today, and the six days before. */
 const OBSERVED_DAYS = 7;
 const DAY_MS = 86_400_000;
-/** The first calls of a day say nothing about its pace. */
-const LEAST_MS = 3_600_000;
+/** The first calls say nothing about the pace of a day. */
+const LEAST_MS = 12 * 3_600_000;
 
 type Day = { readonly day: string; readonly spent: number };
 
 /**
  * How many days the balance lasts if the account goes on spending as in the last seven days, counted from the first of them with
- * spending (`observed` of them) until now. Null: it spent nothing.
+ * spending (`observed` of them) until now. Null: it spent nothing, or that day began less than twelve hours ago.
  *
  * @param days    YYYY-MM-DD in UTC, oldest first, today last
  * @param byDay   of the account, in any order; days without calls may be absent
@@ -24,8 +24,9 @@ export function daysLeft(
   const begin = observed.findIndex((day) => (spent.get(day) ?? 0) > 0);
   if (begin === -1) return null;
   const since = observed.slice(begin);
-  const micros = since.reduce((sum, day) => sum + (spent.get(day) ?? 0), 0);
   // Today is not over yet.
-  const passedMs = Math.max(LEAST_MS, nowMs - Date.parse(observed[begin] ?? ''));
+  const passedMs = nowMs - Date.parse(observed[begin] ?? '');
+  if (passedMs < LEAST_MS) return null;
+  const micros = since.reduce((sum, day) => sum + (spent.get(day) ?? 0), 0);
   return { days: Math.floor((Math.round(balance * 1e6) * passedMs) / DAY_MS / micros), observed: since.length };
 }

@@ -4,12 +4,15 @@ import { Button, FailureNote } from '../../design/index.ts';
 import { Dialog } from '../../design/more.ts';
 import { api, session } from '../../session.ts';
 import { showFirstFault } from '../shared/first-fault.ts';
-import { EMPTY_DRAFT, faultsOf, newKeyOf } from './draft.ts';
+import { EMPTY_DRAFT, faultsOf, type KeyDraft, newKeyOf } from './draft.ts';
 import { BudgetFields, LabelField, MoreLimits } from './key-fields.tsx';
 import { useCalled } from './use-usage.ts';
 
 /** Needed here, because the other button makes a key without one. */
 const NEEDED = 'A budget is needed. A key may also be made without one: see "New key without a budget".';
+
+/** A browser gives a time of which a part is missing as none, and a key without one never expires. */
+const UNREAD = 'The date or the time is not complete. To let it never expire, clear all of it.';
 
 /** Makes a key below the one of this tab. */
 export function AgentDialog({
@@ -27,18 +30,29 @@ export function AgentDialog({
   // A key below a child key is bounded by that one's budget.
   const isNeeded = session.value?.me.parent_key_id === undefined;
   const isMissing = isTried && isNeeded && draft.amount.trim() === '';
-  const faults = { ...faultsOf(draft), ...(isMissing ? { amount: NEEDED } : {}) };
+  const [isUnread, setUnread] = useState(false);
+  const faults = {
+    ...faultsOf(draft),
+    ...(isMissing ? { amount: NEEDED } : {}),
+    ...(isUnread ? { expires: UNREAD } : {}),
+  };
   const called = useCalled();
   const fields = {
     called,
     ifEmpty: 'as the key above',
     draft,
     faults,
-    set: (change: object) => setDraft((before) => ({ ...before, ...change })),
+    set: (change: Partial<KeyDraft>) => {
+      if ('expires' in change) setUnread(false);
+      setDraft((before) => ({ ...before, ...change }));
+    },
   };
-  const create = async (): Promise<void> => {
+  const create = async (element: HTMLFormElement): Promise<void> => {
+    const isPart = element.querySelector('[type="datetime-local"]:invalid') !== null;
     setTried(true);
-    if (Object.keys(faultsOf(draft)).length > 0 || (isNeeded && draft.amount.trim() === '')) return showFirstFault();
+    setUnread(isPart);
+    const isEmpty = isNeeded && draft.amount.trim() === '';
+    if (isPart || isEmpty || Object.keys(faultsOf(draft)).length > 0) return showFirstFault();
     setBusy(true);
     setFailure(null);
     try {
@@ -72,7 +86,7 @@ export function AgentDialog({
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          if (!busy) void create();
+          if (!busy) void create(event.currentTarget);
         }}
       >
         <LabelField {...fields} />

@@ -101,6 +101,7 @@ export const MoreLimits = (props: Props) => {
         type="datetime-local"
         hint="In your time zone. Empty: never."
         value={draft.expires}
+        error={faults.expires}
         onInput={(event) => set({ expires: event.currentTarget.value })}
       />
       {called.length > 0 && (
