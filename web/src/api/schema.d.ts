@@ -1138,7 +1138,7 @@ export interface components {
             /** @enum {string} */
             subject_type: "account" | "key" | "service" | "call" | "reconciliation";
             subject_id: string;
-            /** @description The label of the account, or of the one to which it belongs */
+            /** @description The label of the account, or of the one whose key it is */
             subject_owner_id: string | null;
             /** @description What changed, never with a secret. Where money was moved, also the balance */
             before: {
