@@ -275,7 +275,7 @@ describe('the console of a buyer', () => {
       await goTo('Calls');
       await page.locator('p', { hasText: new RegExp(`calls? for \\${spent},`) }).waitFor();
       await goTo('Keys');
-      await expect.poll(() => stat('This key has spent').textContent()).toBe(spent);
+      await expect.poll(() => stat('Charged to this key').textContent()).toBe(spent);
       await goTo('Overview');
       await expect.poll(() => stat('Balance').textContent()).toBe(balance);
       await expect.poll(() => stat('Spent today').textContent()).toBe(spent);
@@ -437,7 +437,7 @@ describe('the console of a buyer', () => {
     await page.getByRole('button', { name: 'Refresh' }).click();
     await row.getByText('$0.03 spent of $0.05 a month').waitFor();
     await row.getByText('$0.02 left').waitFor();
-    await row.getByText('4 calls for $0.03 in 30 days').waitFor();
+    await row.getByText('4 calls for $0.03 as charged in 30 days').waitFor();
     await rowOf(visit, 'sub-agent').getByText('no calls in 30 days').waitFor();
     await rowOf(visit, 'sub-agent').getByText('no budget of its own').waitFor();
     // Nested lists tell a screen reader which key is below which.

@@ -106,14 +106,16 @@ function Frame() {
   const section = sectionOf(sections, address.path);
   const Page = section?.page;
   const keyId = me?.key_id;
-  const shown = useRef(keyId);
+  const accountId = me?.account_id;
+  const shown = useRef({ keyId, accountId });
   // Who has switched to another account goes on with what that has in place of this page.
   useEffect(() => {
-    if (shown.current === keyId) return;
-    shown.current = keyId;
+    const before = shown.current;
+    if (before.keyId === keyId) return;
+    shown.current = { keyId, accountId };
     scrollTo(0, 0);
     // One call or service is of the account that was there before. An operator sees those of all.
-    const isOfOne = me?.role !== 'admin' && ONE.test(address.path);
+    const isOfOne = before.accountId !== accountId && me?.role !== 'admin' && ONE.test(address.path);
     if (Page !== undefined && !isOfOne) return;
     const twin = TWINS[address.path];
     address.go(twin !== undefined && sectionOf(sections, twin) !== undefined ? twin : '/console', true);

@@ -74,7 +74,13 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
       <Stat
         label={t('service.successRate')}
         value={rate === null ? '–' : percent(rate, language)}
-        hint={calls === null ? t('service.noCallsYet') : t('service.callsCounted', { count: calls })}
+        hint={
+          calls === null
+            ? t('service.noCallsYet')
+            : calls === 0
+              ? t('service.callsNone')
+              : t('service.callsCounted', { count: calls })
+        }
       />
       <Stat
         label={t('service.latency')}

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useHref } from '../address.tsx';
 import type { CallState } from '../calls/send.ts';
-import { type Cost, isByUse } from '../cost.ts';
+import { type Cost, isByUse, mostOf } from '../cost.ts';
 import { Button, Note } from '../design/index.ts';
 import { ago, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
@@ -98,7 +98,8 @@ function Refused({
   const amount = (value: unknown): string => (typeof value === 'number' ? money(value, language) : '–');
   // A call priced by use may be made for less.
   const left = code === 402 ? error.balance : isBudget ? error.remaining : null;
-  const lower = isByUse(cost) && typeof left === 'number' && left >= cost.price && left > 0 ? left : null;
+  const lower =
+    isByUse(cost) && typeof left === 'number' && left >= cost.price && left > 0 ? Math.min(left, mostOf(cost)) : null;
   const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
   return (
     <Note tone="bad">

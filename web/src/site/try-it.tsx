@@ -53,6 +53,8 @@ export default function TryIt({ service, operation }: Props) {
   const href = useHref();
   const mcpSession = useRef<string | null>(null);
   const [form, setForm] = useState(() => formOf(service, operation));
+  /** What the call was agreed to cost: the form may have changed since. */
+  const [agreedCost, setAgreedCost] = useState<Cost | null>(null);
   const [fault, setFault] = useState<{ readonly fault: Fault; readonly name: string } | null>(null);
   const call = useCall();
   const sending = useRef<HTMLDivElement>(null);
@@ -76,6 +78,7 @@ export default function TryIt({ service, operation }: Props) {
     const made = requestOf(service, form, '', agreed);
     setFault('fault' in made ? made : null);
     if ('fault' in made) return;
+    setAgreedCost(isOwn === true ? { price: 0 } : agreed);
     void call
       .run((key) => {
         const again = requestOf(service, form, key, agreed, mcpSession.current);
@@ -130,7 +133,7 @@ export default function TryIt({ service, operation }: Props) {
       </div>
       {call.failure !== null && <FailureNote failure={call.failure} />}
       <NewKey who={who} />
-      {call.state !== null && <TryAnswer state={call.state} cost={cost} onRetry={submit} />}
+      {call.state !== null && <TryAnswer state={call.state} cost={agreedCost ?? cost} onRetry={submit} />}
     </form>
   );
 }

@@ -53,7 +53,7 @@ export function KeyRow({
             <li>
               {usage.calls === 0
                 ? 'no calls in 30 days'
-                : `${count(usage.calls, language)} ${usage.calls === 1 ? 'call' : 'calls'} for ${money(usage.spent, language)} in 30 days${usage.hasBack && usage.spent > 0 ? ', before what was given back' : ''}`}
+                : `${count(usage.calls, language)} ${usage.calls === 1 ? 'call' : 'calls'} for ${money(usage.spent, language)} as charged in 30 days`}
             </li>
           )}
           <Links of={key} />

@@ -53,7 +53,7 @@ export default function Keys() {
           </>
         }
       />
-      <OwnStats own={own.data} rateLimit={me.rate_limit} hasBack={usage.data?.(me)?.hasBack === true} />
+      <OwnStats own={own.data} rateLimit={me.rate_limit} />
       {own.data !== null && own.data.operator_keys.length > 0 && (
         <Note tone="info">
           The operator of this gateway issued {own.data.operator_keys.length === 1 ? 'a key' : 'keys'} to this account:{' '}
@@ -118,15 +118,7 @@ export default function Keys() {
   );
 }
 
-function OwnStats({
-  own,
-  rateLimit,
-  hasBack,
-}: {
-  readonly own: Schemas['OwnKey'] | null;
-  readonly rateLimit: number;
-  readonly hasBack: boolean;
-}) {
+function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; readonly rateLimit: number }) {
   const { language } = useI18n();
   const lastUsed = own?.last_used_at ?? null;
   return (
@@ -137,9 +129,9 @@ function OwnStats({
         hint="refused calls are left out"
       />
       <Stat
-        label="This key has spent"
+        label="Charged to this key"
         value={own === null ? '…' : money(own.total_spent, language)}
-        hint={hasBack ? 'since it was made, before what was given back' : 'since it was made'}
+        hint="since it was made"
       />
       <Stat
         label="This key may send"

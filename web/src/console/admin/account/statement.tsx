@@ -1,6 +1,6 @@
+import { useAddress } from '../../../address.tsx';
 import { dataOf, type Schemas } from '../../../api/client.ts';
-import { Empty, FailureNote, SkeletonPage } from '../../../design/index.ts';
-import { useResource } from '../../../resource.ts';
+import { Empty } from '../../../design/index.ts';
 import { api } from '../../../session.ts';
 import { kindText } from '../../money/kinds.ts';
 import { keyOfMovement, movementColumns, withHad } from '../../money/money.tsx';
@@ -11,14 +11,14 @@ import type { TabProps } from './short.tsx';
 type Ledger = 'wallet' | 'earnings';
 const LEDGERS: Readonly<Record<Ledger, string>> = { wallet: 'Balance for calls', earnings: 'Earnings' };
 
-/** @param first the one that is shown without a choice */
-const filtersOf = (first: Ledger, second: Ledger): readonly Filter[] => [
+/** @param first the one that is shown without a choice @param chosen as the address names it */
+const filtersOf = (first: Ledger, second: Ledger, chosen: string | null): readonly Filter[] => [
   ...RANGE_FILTERS,
   {
     name: 'ledger',
     label: 'Which money',
     options: [
-      ['', LEDGERS[first]],
+      [chosen === first ? first : '', LEDGERS[first]],
       [second, LEDGERS[second]],
     ],
   },
@@ -35,27 +35,17 @@ function callsOf(accountId: string, { kind, at, service_id = '', usage_id }: Sch
   return `/console/calls?${new URLSearchParams({ [party]: accountId, service_id, from: day, to: day })}`;
 }
 
-/** The statement, as the account itself sees it: of what it earned, if it has earned anything. */
+/** The statement, as the account itself sees it: of what it earned, if something of that is payable. */
 export function StatementOf({ account }: TabProps) {
+  const address = useAddress();
   const id = account.account_id;
   const path = { id };
-  const earned = useResource(`earnings of ${id}`, async (signal) => {
-    const query = { ledger: 'earnings', limit: 1 } as const;
-    const asked = api.value.GET('/api/v1/admin/accounts/{id}/statement', { params: { path, query }, signal });
-    return (await dataOf(asked)).movements.length > 0;
-  });
-  if (earned.data === null) {
-    return earned.failure === null ? (
-      <SkeletonPage shape="list" />
-    ) : (
-      <FailureNote failure={earned.failure} retry={earned.reload} />
-    );
-  }
-  const [first, second]: readonly [Ledger, Ledger] = earned.data ? ['earnings', 'wallet'] : ['wallet', 'earnings'];
+  const [first, second]: readonly [Ledger, Ledger] =
+    account.payable === 0 ? ['wallet', 'earnings'] : ['earnings', 'wallet'];
   return (
     <ListPage<Schemas['Movement']>
       caption="Statement of the account"
-      filters={filtersOf(first, second)}
+      filters={filtersOf(first, second, address.query.get('ledger'))}
       ask={async (query, signal) => {
         const asked = api.value.GET('/api/v1/admin/accounts/{id}/statement', {
           params: { path, query: { ledger: first, ...query, limit: 50 } },
@@ -66,7 +56,9 @@ export function StatementOf({ account }: TabProps) {
       }}
       keyOf={keyOfMovement}
       columns={movementColumns(textOf, (movement) => callsOf(id, movement))}
-      empty={<Empty title="Nothing has moved yet">Money that is added and the cost of calls show here.</Empty>}
+      empty={
+        <Empty title="Nothing has moved yet">Choose another one above: the balance for calls, or the earnings.</Empty>
+      }
       file={{
         name: `statement-${id}`,
         ask: (query) =>
