@@ -90,7 +90,8 @@ export function siteRoutes(options: SiteOptions): Route[] {
     } catch (error) {
       return refuse(language, error);
     }
-    return show(language, { discover, ...(discover.includes('"total":0') ? await categoriesOf(request) : {}) });
+    const hasAsked = [...asked.keys()].some((name) => name !== 'lang');
+    return show(language, { discover, ...(hasAsked && isNothing(discover) ? await categoriesOf(request) : {}) });
   };
 
   /** For somebody who found nothing. Left out if it fails: the page says that nothing was found, and the browser asks again. */
@@ -204,5 +205,9 @@ async function sendPage(
   if (coding === undefined) return { status, headers, body: rendered.html };
   return { status, headers: { ...headers, 'Content-Encoding': coding }, body: await rendered.in(coding) };
 }
+
+/** Whether nothing was found. The text of a listing may say the same, so a page that does is parsed. */
+const isNothing = (discover: string): boolean =>
+  discover.includes('"total":0') && (JSON.parse(discover) as { total?: unknown }).total === 0;
 
 const textOf = ({ body }: ApiResponse): string => (typeof body === 'string' ? body : JSON.stringify(body));

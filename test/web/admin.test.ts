@@ -68,7 +68,7 @@ describe("an operator's day in the console", () => {
     await page.getByText('Must be an amount in US dollars').waitFor();
     await page.getByLabel('Amount in US dollars').fill('5');
     await page.getByRole('button', { name: 'Add $5.00' }).click();
-    await page.getByText('Nobody knows yet').waitFor();
+    await page.getByText('It is not known whether').waitFor();
     // Somebody who gives up and comes back finds the same payment.
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Add money' }).click();
@@ -205,7 +205,7 @@ describe("an operator's day in the console", () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-statement');
     // Both ways: from the statement to the call, and from the list of all refunds.
-    await page.getByText('Given back: call').getByRole('link').first().click();
+    await page.getByText('Call given back:').getByRole('link').first().click();
     await page.waitForURL(new RegExp(`/console/calls/${id}`));
     await page.goBack();
     await page.getByRole('link', { name: 'Payments', exact: true }).click();

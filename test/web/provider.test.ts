@@ -237,7 +237,7 @@ describe('a provider in a browser', () => {
       (await web.market.request(`/api/v1/discover/${serviceId(visit)}`)).status === 200;
     expect(await isFound()).toBe(false);
     await page.getByRole('button', { name: 'List it' }).click();
-    await page.getByText('Active', { exact: true }).waitFor();
+    await page.getByText('Listed', { exact: true }).waitFor();
     expect(await isFound()).toBe(true);
     await web.market.request(`/api/v1/services/${serviceId(visit)}`, { key: provider, method: 'DELETE' });
     await visit.close();
@@ -544,12 +544,12 @@ describe('a provider in a browser', () => {
     await page.getByText('Given back in part').waitFor();
     await page.getByText('$0.0015 is left of it.').waitFor();
     await page.getByRole('link', { name: 'Statement' }).click();
-    await page.getByText(/^Given back: call/).waitFor();
+    await page.getByText(/^Call given back:/).waitFor();
     await page.getByText('Fee given back: call').waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-statement-refund');
     await page
-      .getByText(/^Given back: call/)
+      .getByText(/^Call given back:/)
       .getByRole('link')
       .first()
       .click();
@@ -644,7 +644,7 @@ describe('a provider in a browser', () => {
     await page.getByText('Not listed', { exact: true }).waitFor();
     expect(await status()).toBe(404);
     await page.getByRole('button', { name: 'List it' }).click();
-    await page.getByText('Active', { exact: true }).waitFor();
+    await page.getByText('Listed', { exact: true }).waitFor();
     expect(await status()).toBe(200);
     await page.getByRole('button', { name: 'New signing secret' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Make a new secret' }).click();

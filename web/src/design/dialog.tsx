@@ -6,8 +6,8 @@ import { raiseToasts } from './toasts.tsx';
 
 const FIRST = '.dialog-body :is(input, select, textarea):not(:disabled), .dialog-foot button';
 
-/** Not of a question about leaving the dialog. */
-const LAST = '.dialog-foot:not(:has(.dialog-question)) > :is(.button-primary, .button-danger)';
+/** What Enter in a field does: nothing that cannot be undone, and no answer to a question about leaving the dialog. */
+const ACT = '.dialog-foot:not(:has(.dialog-question)) > .button-primary';
 const TYPED = /^(text|search|number|password|url|email|tel|date|datetime-local)$/;
 
 /**
@@ -45,13 +45,13 @@ export function Dialog({
       ref={ref}
       class="dialog"
       aria-labelledby={id}
-      // Enter in a field without a form does what the last button says.
+      // As in a form.
       onKeyDown={(event) => {
         const { target, key, isComposing } = event;
         if (key !== 'Enter' || isComposing || event.defaultPrevented) return;
         if (!(target instanceof HTMLInputElement) || target.form !== null || !TYPED.test(target.type)) return;
         event.preventDefault();
-        ref.current?.querySelector<HTMLButtonElement>(LAST)?.click();
+        ref.current?.querySelector<HTMLButtonElement>(ACT)?.click();
       }}
       onCancel={(event) => {
         event.preventDefault();

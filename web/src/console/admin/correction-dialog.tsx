@@ -112,7 +112,7 @@ export function CorrectionDialog({
       {failure !== null && <FailureNote failure={failure} />}
       {failure !== null && isUnknown(failure) && (
         <Note tone="warn">
-          Nobody knows yet whether it was made. Send it again with the same reference: it counts once.
+          It is not known whether it was made. Send it again with the same reference: it counts once.
         </Note>
       )}
     </Dialog>

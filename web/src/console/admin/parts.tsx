@@ -30,6 +30,16 @@ const AMOUNTS = new Set(['amount', 'balance', 'payable', 'wallet', 'settled', 'd
 
 type Labels = ReadonlyMap<string, string | null>;
 
+/** As the pages name the states of a service. */
+const LISTED: Readonly<Record<string, string>> = { active: 'listed', paused: 'not listed' };
+
+/** An account is never paused. */
+function inWords(state: Record<string, unknown>, other: Record<string, unknown>): Record<string, unknown> {
+  const isService = state.status === 'paused' || other.status === 'paused';
+  const word = isService ? LISTED[String(state.status)] : undefined;
+  return word === undefined ? state : { ...state, status: word };
+}
+
 /** A value of the audit or of a repair, as text. */
 function shown(value: unknown): string {
   if (value === null || value === undefined) return '–';
@@ -40,7 +50,6 @@ function Value({ name, value, labels }: { readonly name: string; readonly value:
   const { language } = useI18n();
   if (name === 'account_id' && typeof value === 'string')
     return <AccountLink id={value} label={labels.get(value) ?? null} />;
-  if (name === 'status' && value === 'paused') return <>not listed</>;
   if (name === 'session' && typeof value === 'string') return <Id id={value} />;
   if (AMOUNTS.has(name) && typeof value === 'number') return <>{money(value, language)}</>;
   return <>{shown(value)}</>;
@@ -56,10 +65,8 @@ export function Changes({
   readonly after: unknown;
   readonly labels?: Labels;
 }) {
-  const [from, to] = [before, after].map((side) => (side ?? {}) as Record<string, unknown>) as [
-    Record<string, unknown>,
-    Record<string, unknown>,
-  ];
+  const [had, has] = [before ?? {}, after ?? {}] as [Record<string, unknown>, Record<string, unknown>];
+  const [from, to] = [inWords(had, has), inWords(has, had)];
   const names = [...new Set([...Object.keys(from), ...Object.keys(to)])].filter((name) => name !== 'seq');
   if (names.length === 0) return <span class="faint">–</span>;
   return (

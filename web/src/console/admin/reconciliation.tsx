@@ -122,7 +122,8 @@ function Report({
         <Stat label="Sum of all entries" value={usd(data.books_sum)} hint="always 0" />
       </Stats>
       <p class="small soft">
-        An account has a wallet once it is used. The money of the others is in Postgres alone, and not in these figures.
+        An account has a wallet once it is used. The money of the others is in Postgres alone, not in wallets and
+        balances above.
       </p>
       <Card title="Accounts that do not agree" flush>
         {drifts.length === 0 ? (

@@ -5,7 +5,7 @@ import { ConfirmDialog } from '../../design/more.ts';
 import { date } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';
-import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, ServiceState, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { listFile } from './list-file.ts';
@@ -34,7 +34,7 @@ export default function Services() {
             label: 'Status',
             options: [
               ['', 'Any'],
-              ['active', 'Active'],
+              ['active', 'Listed'],
               ['paused', 'Not listed'],
               ['removed', 'Removed'],
             ],
@@ -66,7 +66,7 @@ export default function Services() {
               </>
             ),
           },
-          { title: 'Status', cell: (row) => <State value={row.status} /> },
+          { title: 'Status', cell: (row) => <ServiceState value={row.status} /> },
           { title: 'Price', cell: (row) => <span class="price-label">{row.price_label}</span> },
           { title: 'Quality', right: true, cell: (row) => <QualityOf service={row} /> },
           { title: 'Uptime', right: true, cell: (service) => uptimeText(service) },
@@ -115,8 +115,8 @@ function RowActs({ service, onChoose }: { readonly service: Service; readonly on
 }
 
 const WORDS = {
-  active: { verb: 'List', done: 'The service is listed again.' },
-  paused: { verb: 'Pause', done: 'The service is paused: it is not listed.' },
+  active: { verb: 'List', done: 'The service is listed.' },
+  paused: { verb: 'Pause', done: 'The service is not listed.' },
   removed: { verb: 'Remove', done: 'The service is removed.' },
 } as const;
 
@@ -144,7 +144,7 @@ function ChangeDialog({
         onDone();
       }}
     >
-      {status === 'active' && <p>It is listed again, and can be called.</p>}
+      {status === 'active' && <p>It is listed, and can be called.</p>}
       {status === 'paused' && (
         <>
           <p>Within a second, it is no longer listed and cannot be called. Calls under way go on.</p>

@@ -1,5 +1,5 @@
 import './buyer.css';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { type Address, useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
 import { Empty, LinkButton, SkeletonCard } from '../../design/index.ts';
@@ -29,6 +29,8 @@ import {
 } from './usage.ts';
 
 const PAGE_SIZE = 50;
+/** A note that comes later than this moves the list, which is better than no list. */
+const NOTES_WITHIN_MS = 1_500;
 
 /** `/console/calls`, and `/console/calls/{usage_id}`. */
 export default function Calls() {
@@ -86,8 +88,13 @@ function CallList() {
   const all = useResource('all', (signal) => usageOf({ limit: 1 }, signal));
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
   const budgets = useBudgets();
+  const [isLate, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), NOTES_WITHIN_MS);
+    return () => clearTimeout(timer);
+  }, []);
   // The list is asked for meanwhile, and shown below the notes: it must not move when they come.
-  const isKnown = [all, balance, budgets].every(({ data, failure }) => data !== null || failure !== null);
+  const isKnown = isLate || [all, balance, budgets].every(({ data, failure }) => data !== null || failure !== null);
   const names = keyNames(all.data?.by_key ?? []);
   const tag = address.query.get('tag') ?? '';
   const isTagged = hasTags(all.data) || tag !== '';

@@ -5,7 +5,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   credit: 'Money added',
   debit: 'Money taken out',
   correction: 'Correction',
-  refund: 'Given back: call',
+  refund: 'Call given back:',
   charge: 'Calls to',
   pending: 'Calls of this moment that are not stored yet',
   earning: 'Calls of',

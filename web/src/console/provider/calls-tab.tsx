@@ -161,7 +161,7 @@ function CallsByDay({ id }: { readonly id: string }) {
         <Stat label="Failed by the service" value={count(data.failed, EN)} hint="Refunded: you earn nothing" />
         <Stat label="Mistakes of callers" value={count(data.caller_errors, EN)} hint="4xx: charged" />
         <Stat
-          label="Median of all calls"
+          label="Median time, all calls"
           value={data.latency_ms.p50 === null ? '–' : duration(data.latency_ms.p50, EN)}
           hint={data.latency_ms.p95 === null ? undefined : `95 of 100 within ${duration(data.latency_ms.p95, EN)}`}
         />

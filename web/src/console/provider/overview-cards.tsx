@@ -2,7 +2,7 @@ import type { Schemas } from '../../api/client.ts';
 import { LinkButton } from '../../design/index.ts';
 import { Card, Table } from '../../design/more.ts';
 import { count, percent } from '../../i18n/format.ts';
-import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, ServiceState, uptimeText } from '../shared/cells.tsx';
 import { lastDays } from '../shared/days.ts';
 import { EN } from './service-words.tsx';
 
@@ -102,7 +102,7 @@ export function ServicesCard({
               </a>
             ),
           },
-          { title: 'Status', cell: ({ status }) => <State value={status} /> },
+          { title: 'Status', cell: ({ status }) => <ServiceState value={status} /> },
           {
             title: 'Quality',
             right: true,

@@ -63,7 +63,7 @@ function Judged({ id, quality, inputs }: { readonly id: string; readonly quality
           <dd>
             {inputs.latency_ms === null
               ? 'No success yet whose time could be measured.'
-              : `Typical latency ${duration(inputs.latency_ms, EN)}, which buyers see: the mean over buyers, to the last byte. It is compared with the services of your category.`}
+              : `Typical latency ${duration(inputs.latency_ms, EN)}, as buyers see it: to the last byte, averaged over buyers. It is compared with the services of your category.`}
           </dd>
           <dt>Judged</dt>
           <dd>{ago(inputs.computed_at, EN, Date.now())}</dd>

@@ -7,7 +7,7 @@ import { ConfirmDialog, useChosenInView } from '../../design/more.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { unsaved } from '../../unsaved.ts';
-import { State } from '../shared/cells.tsx';
+import { ServiceState } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { nameOfService } from './service-names.ts';
 import { EN, NextPrice } from './service-words.tsx';
@@ -82,7 +82,7 @@ export function ServiceFrame({
         title={service.name}
         lead={
           <span class="row">
-            <State value={service.status} />
+            <ServiceState value={service.status} />
             <span class="small">{service.price_label}</span>
           </span>
         }

@@ -2,7 +2,7 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty, LinkButton } from '../../design/index.ts';
 import { count, day } from '../../i18n/format.ts';
 import { api } from '../../session.ts';
-import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, ServiceState, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { nameServices } from './service-names.ts';
@@ -45,7 +45,7 @@ export function ServicesList() {
               </span>
             ),
           },
-          { title: 'Status', cell: (service) => <State value={service.status} /> },
+          { title: 'Status', cell: (service) => <ServiceState value={service.status} /> },
           {
             title: 'Price',
             cell: (service) => (

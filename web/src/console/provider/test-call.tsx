@@ -52,7 +52,7 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
           void call();
         }}
       >
-        <p class="small soft">Calls of your own services are free, also while paused, and are in no statistics.</p>
+        <p class="small soft">Calls of your own services are free, also while not listed, and are in no statistics.</p>
         <div class="test-line">
           <Select
             label="Method"

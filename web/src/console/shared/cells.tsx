@@ -91,6 +91,7 @@ export function ByUse({
 
 const TONES: Readonly<Record<string, Tone>> = {
   active: 'good',
+  listed: 'good',
   suspended: 'warn',
   paused: 'warn',
   expired: 'warn',
@@ -109,6 +110,11 @@ export function State({ value }: { readonly value: string }) {
   const word = (WORDS[value] ?? value).replaceAll('_', ' ');
   return <Badge tone={TONES[value] ?? 'plain'}>{word.charAt(0).toUpperCase() + word.slice(1)}</Badge>;
 }
+
+/** A service that is active is listed. */
+export const ServiceState = ({ value }: { readonly value: string }) => (
+  <State value={value === 'active' ? 'listed' : value} />
+);
 
 /** `+ $10.00`, `− $0.002`: the sign is said in words, too, to those who cannot see it. @param text  the amount without its sign */
 export function Signed({ amount, text }: { readonly amount: number; readonly text: string }) {

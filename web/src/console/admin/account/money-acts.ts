@@ -127,7 +127,7 @@ export async function lastOf(act: MoneyAct, accountId: string, signal: AbortSign
 /** What a refusal means, and what to do. Null if its own message says enough. */
 export function explain(act: MoneyAct, failure: unknown, usd: (amount: number) => string): string | null {
   if (isUnknown(failure)) {
-    return 'Nobody knows yet whether it was carried out. Send it again with the same reference: it counts once.';
+    return 'It is not known whether it was carried out. Send it again with the same reference: it counts once.';
   }
   if (!(failure instanceof ApiFailure) || failure.status !== 409) return null;
   const { balance, payable } = failure.details;

@@ -45,7 +45,7 @@ export function GiveBackDialog({
   const faults = {
     amount: fault === null ? null : sentence(fault),
     reason: draft.reason.trim() === '' ? 'Say why: the buyer and the provider read it.' : null,
-    reference: draft.reference.trim() === '' ? 'A reference is needed: it makes this count once.' : null,
+    reference: draft.reference.trim() === '' ? 'Needed, so that the money is given back only once.' : null,
   };
   const change = (changes: Partial<typeof draft>): void => {
     setDraft({ ...draft, ...changes });
@@ -93,8 +93,7 @@ export function GiveBackDialog({
       </p>
       {first.isRetry && (
         <Note tone="warn">
-          Nobody knows yet whether this was carried out. Send it again unchanged: with the same reference it counts
-          once.
+          It is not known whether this was carried out. Send it again unchanged: with the same reference it counts once.
         </Note>
       )}
       <form
@@ -132,7 +131,7 @@ export function GiveBackDialog({
           spellcheck={false}
           value={draft.reference}
           error={isTried ? faults.reference : null}
-          hint="With this reference it counts once, however often it is sent. The buyer sees it."
+          hint="Needed, so that the money is given back only once. The buyer sees it."
           onInput={(event) => change({ reference: event.currentTarget.value })}
         />
         {/* Enter in a field sends. */}
@@ -191,7 +190,7 @@ function Explanation({ failure }: { readonly failure: unknown }) {
   if (isUnknown(failure)) {
     return (
       <Note tone="warn">
-        Nobody knows yet whether it was carried out. Send it again with the same reference: it counts once.
+        It is not known whether this was carried out. Send it again with the same reference: it counts once.
       </Note>
     );
   }
