@@ -87,3 +87,30 @@ it('a missing file must not be cached as missing: the gateway that replaces this
   const request = { params: { file: 'main-12345678.js' }, header: () => undefined } as unknown as ApiRequest;
   await expect(route?.handle(request)).rejects.toMatchObject({ headers: { 'Cache-Control': 'no-store' } });
 });
+
+it('categories are asked for by a search that found nothing, and by no other page', async () => {
+  const { files } = filesThatCount();
+  const catalogOf = async (query: Record<string, string>, discover: object): Promise<string[]> => {
+    const queries: string[] = [];
+    const ask = async (_path: string, asked: string) => {
+      queries.push(asked);
+      return { status: 200, body: discover };
+    };
+    const route = siteRoutes({
+      files,
+      trustedProxyHops: 0,
+      operator: null,
+      ask,
+      root: {},
+      lacksAdmin: async () => false,
+    }).find(({ path }) => path === '/');
+    const header = (name: string) => ({ accept: 'text/html', host: 'gateway.test' })[name];
+    expect(await route?.handle({ query, header } as unknown as ApiRequest)).toMatchObject({ status: 200 });
+    return queries;
+  };
+  const nothing = { services: [], total: 0 };
+  expect(await catalogOf({ q: 'x' }, nothing)).toHaveLength(2);
+  expect(await catalogOf({ lang: 'de' }, nothing)).toHaveLength(1);
+  const said = { services: [{ operations: [{ example: { total: 0 } }] }], total: 1 };
+  expect(await catalogOf({ q: 'x' }, said)).toHaveLength(1);
+});
