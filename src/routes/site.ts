@@ -20,6 +20,8 @@ const SITE_POLICY =
 
 /** The same as in web/src/site/catalog-page.tsx, so that later requests of the browser continue the first view. */
 const PAGE_SIZE = 24;
+/** The query for the categories of all services, as in web/src/site/catalog-page.tsx. */
+const CATEGORIES = 'limit=1&fields=id';
 /** How long the page of a service waits for its statistics. A reading takes Postgres up to 20 ms. */
 const STATS_WITHIN_MS = 500;
 /** The parameters of the catalog's address, in the order of the cache key of its pages. Others are ignored. */
@@ -88,7 +90,16 @@ export function siteRoutes(options: SiteOptions): Route[] {
     } catch (error) {
       return refuse(language, error);
     }
-    return show(language, { discover });
+    return show(language, { discover, ...(discover.includes('"total":0') ? await categoriesOf(request) : {}) });
+  };
+
+  /** For somebody who found nothing. Left out if it fails: the page says that nothing was found, and the browser asks again. */
+  const categoriesOf = async (request: ApiRequest): Promise<{ categories?: string }> => {
+    try {
+      return { categories: textOf(await options.ask('/api/v1/discover', CATEGORIES, request)) };
+    } catch {
+      return {};
+    }
   };
 
   /** Left out while Postgres does not answer: the rest of the page must not wait for it, and the browser asks again. */

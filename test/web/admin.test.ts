@@ -144,7 +144,11 @@ describe("an operator's day in the console", () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
-    await page.getByRole('cell', { name: 'Key changed' }).first().waitFor();
+    await page
+      .getByRole('row', { name: /Key changed/ })
+      .first()
+      .getByText(/account id acme/)
+      .waitFor();
     await page.getByLabel('Action', { exact: true }).selectOption('account.suspend');
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);
@@ -175,7 +179,7 @@ describe("an operator's day in the console", () => {
     await page.getByText('Its price was charged').waitFor();
     const another = await signedIn(`/console/calls/${id}`);
     for (const { page: of } of [visit, another]) {
-      await of.getByRole('button', { name: 'Refund this call' }).click();
+      await of.getByRole('button', { name: 'Give this call back' }).click();
       await of.getByLabel('Reference').waitFor();
       expect(await of.getByLabel('Reference').inputValue()).toBe(`call ${id}`);
       expect(await of.getByLabel('Amount in US dollars').inputValue()).toBe('0.25');
@@ -183,11 +187,11 @@ describe("an operator's day in the console", () => {
     }
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-give-back');
-    await page.getByRole('button', { name: 'Refund $0.25' }).click();
+    await page.getByRole('button', { name: 'Give back $0.25' }).click();
     await page.getByText('$0.25 was given back.').waitFor();
     await page.getByText('All of it was given back.').waitFor();
     // A colleague had the same page open.
-    await another.page.getByRole('button', { name: 'Refund $0.25' }).click();
+    await another.page.getByRole('button', { name: 'Give back $0.25' }).click();
     await another.page.getByText('nothing moved again').waitFor();
     expect((await web.market.balance(buyer)).balance).toBe(balance + 0.25);
     await page.getByRole('cell', { name: `It answered nonsense ${XSS}` }).waitFor();
@@ -201,11 +205,11 @@ describe("an operator's day in the console", () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-statement');
     // Both ways: from the statement to the call, and from the list of all refunds.
-    await page.getByText('Refund of call').getByRole('link').first().click();
+    await page.getByText('Given back: call').getByRole('link').first().click();
     await page.waitForURL(new RegExp(`/console/calls/${id}`));
     await page.goBack();
     await page.getByRole('link', { name: 'Payments', exact: true }).click();
-    await page.getByRole('link', { name: 'Refunds', exact: true }).click();
+    await page.getByRole('link', { name: 'Given back', exact: true }).click();
     await page.getByRole('cell', { name: `It answered nonsense ${XSS}` }).waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-refunds');
@@ -309,7 +313,7 @@ describe("an operator's day in the console", () => {
     await page.getByRole('button', { name: 'Pause Weather' }).click();
     await page.getByRole('heading', { name: `Pause Weather ${XSS}?` }).waitFor();
     await page.getByRole('button', { name: 'Pause service' }).click();
-    await page.getByRole('button', { name: 'Resume Weather' }).waitFor();
+    await page.getByRole('button', { name: 'List Weather' }).waitFor();
     await until(async () => (await call()) === 404);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-services');

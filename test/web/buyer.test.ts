@@ -137,10 +137,12 @@ describe('the console of a buyer', () => {
     // A screen reader says where its reader has come.
     expect([await visit.focused(), await page.title()]).toEqual(['h1 Calls', 'Calls · Tollgate']);
     await visit.shot('buyer-calls');
-    await page.getByLabel('Outcome', { exact: true }).selectOption({ label: 'Refunded' });
+    await page.getByLabel('Outcome', { exact: true }).focus();
+    await page.getByLabel('Outcome', { exact: true }).selectOption({ label: 'Refunded: not charged' });
     await page.waitForURL(/outcome=refunded/);
     await page.getByRole('row', { name: /GET \/a/ }).waitFor({ state: 'detached' });
     expect(await page.getByRole('row').count()).toBe(2);
+    expect(await visit.focused()).toMatch(/^select All outcomes/);
     await page.getByRole('link', { name: 'Clear' }).click();
     await page.getByRole('row', { name: /GET \/a/ }).waitFor();
     const download = page.waitForEvent('download');
@@ -313,7 +315,7 @@ describe('the console of a buyer', () => {
     await visit.shot('buyer-refused');
     expect(await visit.findings()).toEqual([]);
 
-    // What was added, less what was spent, with what came back of it, is the balance on every page.
+    // What was added, less what was spent, with what was given back of it, is the balance on every page.
     const [charged] = (await web.market.records(key)).filter(({ amount }) => amount > 0);
     await web.market.json(`/api/v1/usage/${charged?.usage_id}/refund`, {
       key: web.market.provider,
@@ -325,7 +327,7 @@ describe('the console of a buyer', () => {
     await expectFigures('$0.008', '$0.00', '$0.04', '$0.008');
     for (const name of ['Overview', 'Calls']) {
       await goTo(name);
-      await page.getByText('$0.003 of it came back').first().waitFor();
+      await page.getByText('$0.003 of it given back').first().waitFor();
     }
     expect(await web.market.json('/api/v1/admin/stats', { key: web.market.admin })).toMatchObject({
       calls: { today: { refunded: 0.003 } },
@@ -340,7 +342,7 @@ describe('the console of a buyer', () => {
     const { page } = visit;
     await page.getByRole('button', { name: 'New key without a budget' }).click();
     expect(await visit.findings()).toEqual([]);
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.keyboard.press('Enter');
     const text = await shownKey(visit);
     await page.getByRole('button', { name: 'I have kept it' }).click();
     const [keyId = '', secret = ''] = text.split(':');
@@ -396,6 +398,9 @@ describe('the console of a buyer', () => {
     await page.getByRole('button', { name: 'New key with a budget' }).click();
     const form = page.getByRole('dialog', { name: 'New key with a budget' });
     await form.getByLabel('Label').fill('research agent');
+    await page.keyboard.press('Enter');
+    await form.getByText('A budget is needed.').waitFor();
+    await until(() => page.evaluate("document.activeElement.placeholder === '5.00'"));
     await form.getByLabel('Budget in US dollars').fill('0,5');
     await form.getByText('a point in place of the comma').waitFor();
     await form.getByLabel('Budget in US dollars').fill('0.05');

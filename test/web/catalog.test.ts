@@ -155,6 +155,7 @@ describe('the catalog in a browser', () => {
     expect(await page.getByLabel('Category').inputValue()).toBe('data');
     await page.getByRole('link', { name: 'Clear filters' }).click();
     await page.getByText('28 services', { exact: true }).waitFor();
+    await expect.poll(() => visit.focused()).toMatch(/^select Best quality/);
     await page.getByLabel('Sort by').selectOption('name');
     await first(visit, HOSTILE);
     expect(visit.complaints).toEqual([]);
@@ -321,6 +322,10 @@ describe('the catalog without scripts', () => {
     await searchbox(visit).fill('translate');
     await page.getByRole('button', { name: 'Search' }).click();
     expect(await cards(visit)).toEqual(['Translate']);
+    await searchbox(visit).fill('no such thing');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('navigation', { name: 'All categories' }).getByRole('link', { name: 'many 23' }).click();
+    expect(await status(visit).textContent()).toBe('23 services');
     await visit.close();
   });
 });

@@ -299,6 +299,9 @@ describe('a provider in a browser', () => {
     expect(received).toContain(UPSTREAM_SECRET);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-test-call');
+    await web.market.settled();
+    await page.getByRole('link', { name: 'This call' }).click();
+    await page.getByText('Buyer paid').waitFor();
     await isClean(visit);
     await visit.close();
   });
@@ -340,6 +343,8 @@ describe('a provider in a browser', () => {
     await page.getByRole('button', { name: 'Add an operation' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Path').fill('/now/{city}');
+    await dialog.getByRole('button', { name: 'Add operation' }).click();
+    await until(() => page.evaluate("document.activeElement.name === 'summary'"));
     await dialog.getByLabel('Summary').fill('Again');
     await dialog.getByRole('button', { name: 'Add operation' }).click();
     await dialog.getByText('There is such an operation already.').waitFor();
@@ -370,6 +375,8 @@ describe('a provider in a browser', () => {
     await visit.shot('provider-price-rises');
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('Announced:').waitFor();
+    // The button cannot be pressed again.
+    await until(() => page.evaluate("document.activeElement.matches('.listing-form *')"));
     expect(await web.market.json(`/api/v1/services/${id}`)).toMatchObject({
       price: 0.002,
       next_price: { price: 0.003 },
@@ -522,8 +529,8 @@ describe('a provider in a browser', () => {
       .first()
       .click();
     await page.waitForURL(`**/console/calls/${call?.usage_id}`);
-    await page.getByRole('button', { name: 'Refund this call' }).click();
-    await page.getByRole('button', { name: /^Refund \$/ }).click();
+    await page.getByRole('button', { name: 'Give this call back' }).click();
+    await page.getByRole('button', { name: /^Give back \$/ }).click();
     await page.getByText('Say why: the buyer and the provider read it.').waitFor();
     await page.getByLabel('Amount in US dollars').fill('9');
     await page.getByText('Must be at most $0.002').waitFor();
@@ -532,17 +539,17 @@ describe('a provider in a browser', () => {
     await page.getByText('out of your earnings').last().waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-give-back');
-    await page.getByRole('button', { name: 'Refund $0.0005' }).click();
+    await page.getByRole('button', { name: 'Give back $0.0005' }).click();
     await page.getByText('$0.0005 was given back.').waitFor();
     await page.getByText('Given back in part').waitFor();
     await page.getByText('$0.0015 is left of it.').waitFor();
     await page.getByRole('link', { name: 'Statement' }).click();
-    await page.getByText(/^Refund of call/).waitFor();
-    await page.getByText('Fee given back with the refund of call').waitFor();
+    await page.getByText(/^Given back: call/).waitFor();
+    await page.getByText('Fee given back: call').waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-statement-refund');
     await page
-      .getByText(/^Refund of call/)
+      .getByText(/^Given back: call/)
       .getByRole('link')
       .first()
       .click();
@@ -556,22 +563,25 @@ describe('a provider in a browser', () => {
     const operator = await web.visit(`/console/calls/${call?.usage_id}`, {
       key: `${market.admin.key_id}:${market.admin.secret}`,
     });
-    await operator.page.getByRole('button', { name: 'Refund this call' }).click();
+    await operator.page.getByRole('button', { name: 'Give this call back' }).click();
     expect(await operator.page.getByLabel('Reference').inputValue()).toBe(`call ${call?.usage_id} no. 2`);
     await operator.page.getByLabel('Reason').fill('The rest, too');
     await operator.page.getByText(/^The platform pays \$0\.00/).waitFor();
     expect(await operator.findings()).toEqual([]);
     await operator.shot('admin-platform-pays');
-    await operator.page.getByRole('button', { name: 'Refund $0.0015' }).click();
+    await operator.page.getByRole('button', { name: 'Give back $0.0015' }).click();
     await operator.page.getByText(/\$0\.0015 was given back\. The platform pays \$0\.00/).waitFor();
+    // The statement of somebody who has earned is that of the earnings.
+    await operator.page.goto(`${market.baseUrl}/console/accounts/${provider.account_id}?tab=statement`);
+    await operator.page.getByText('Fee given back: call').first().waitFor();
     expect(operator.complaints).toEqual([]);
     await operator.close();
 
     const key = `${buyer.key_id}:${buyer.secret}`;
     for (const look of [{}, { dark: true, phone: true }]) {
       const bought = await web.visit(`/console/calls/${call?.usage_id}`, { key, ...look });
-      await bought.page.getByText('came back to your account, so the call cost').waitFor();
-      expect(await bought.page.getByRole('table', { name: 'What came back' }).getByRole('row').count()).toBe(3);
+      await bought.page.getByText('of it was given back to you, so the call cost').waitFor();
+      expect(await bought.page.getByRole('table', { name: 'Given back' }).getByRole('row').count()).toBe(3);
       expect(await bought.findings()).toEqual([]);
       await bought.shot(`buyer-call-came-back${'dark' in look ? '-dark-phone' : ''}`);
       await isClean(bought);

@@ -161,6 +161,8 @@ describe('the page of a service in a browser', () => {
     expect(await page.evaluate('sessionStorage["tollgate.key"]')).toBe(undefined);
     await page.getByRole('button', { name: 'I have kept it' }).click();
     expect(await mayLeave()).toBe(true);
+    // A button that vanishes leaves the focus to what comes before it.
+    await expect.poll(() => visit.focused()).toBe('button Call 2 free calls left');
     expect(await page.locator('main').textContent()).not.toContain('sk_');
     // The account stays: three calls are free, and the fourth is told what is missing.
     for (const button of ['Call 2 free calls left', 'Call 1 free call left']) {
@@ -229,13 +231,23 @@ describe('the page of a service in a browser', () => {
       'Operations cost $0.01 to $0.05',
     );
     await visit.shot('service-by-use');
+    // With less than it may cost it can be made for what is left.
+    const required = { error: 'insufficient_balance', required: 0.05, balance: 0.02 };
+    await page.route('**/api/v1/proxy/**', (route) => route.fulfill({ status: 402, json: required }), { times: 1 });
+    await page.getByRole('button', { name: 'Call up to $0.05' }).click();
+    await answer(visit).getByText('The call may cost up to $0.05, and $0.02 is left.').waitFor();
+    await answer(visit).getByRole('button', { name: 'Call for at most $0.02' }).click();
+    await answer(visit).getByText('of at most $0.02').waitFor();
     await page.setViewportSize({ width: 390, height: 844 });
     await expect.poll(() => page.evaluate('document.documentElement.scrollWidth <= 390')).toBe(true);
     // The price leaves the path room: it is not broken between letters.
     const paths = page.locator('.operation-path').filter({ hasText: '/by-use' });
     expect(await paths.evaluate(({ offsetHeight }) => offsetHeight)).toBeLessThan(30);
     await visit.shot('service-by-use-phone');
-    await end(visit, ['Failed to load resource: the server responded with a status of 412 (Precondition Failed)']);
+    await end(visit, [
+      'Failed to load resource: the server responded with a status of 412 (Precondition Failed)',
+      'Failed to load resource: the server responded with a status of 402 (Payment Required)',
+    ]);
   });
 
   it('shows a stream event by event, and says so when a stream is cancelled', async () => {
@@ -252,6 +264,7 @@ describe('the page of a service in a browser', () => {
     await events.getByText('{"n":1}').waitFor();
     await visit.page.getByRole('button', { name: 'Cancel' }).click();
     await answer(visit).getByText('You ended the call').waitFor();
+    await expect.poll(() => visit.focused()).toBe('button Call $0.01');
     goOn.get('stream')?.();
     await end(visit);
   });
@@ -382,6 +395,8 @@ describe('the page of a service in a browser', () => {
     expect(await visit.page.getByText(/3 calls: /).textContent()).toBe(
       '3 calls: 2 succeeded, 1 failed, 0 were mistakes of callers.',
     );
+    // Of the same calls as the sums.
+    await visit.page.getByText('of 3 counted calls in 30 days').waitFor();
     // Who always takes the most is seen.
     const figures = await visit.page
       .locator('header')

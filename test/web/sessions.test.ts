@@ -121,12 +121,14 @@ describe('somebody who has signed in', () => {
     const visit = await visitor(one);
     const { page } = visit;
     const other = await page.context().newPage();
-    await other.goto(`${web.market.baseUrl}/console`);
+    await other.goto(`${web.market.baseUrl}/console/calls`);
     await other.getByRole('button', { name: 'Sign out' }).waitFor();
     await page.getByRole('button', { name: 'Use another key' }).click();
     await page.getByLabel('API key').fill(textOf(two));
     await page.getByRole('button', { name: 'Use this key' }).click();
     for (const tab of [page, other]) await until(async () => (await nameIn(tab).textContent()) === 'second');
+    // A provider has no list of calls.
+    await other.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
     await other.getByRole('button', { name: /^first/ }).click();
     for (const tab of [page, other]) await until(async () => (await nameIn(tab).textContent()) === 'first');
     await page.getByRole('button', { name: /^second/ }).waitFor();
@@ -256,6 +258,12 @@ describe('somebody who has signed in', () => {
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('The gateway cannot answer now.').waitFor();
     await isAskedAgain();
+    // Nor to open another account on the way to a call.
+    await web.market.service({ endpoint: service.url, name: 'For the unlucky' });
+    await page.getByRole('link', { name: 'Services', exact: true }).click();
+    await page.getByRole('link', { name: 'For the unlucky' }).click();
+    expect(await page.getByRole('button', { name: 'Open an account and call' }).isDisabled()).toBe(true);
+    await page.getByRole('link', { name: 'Console', exact: true }).click();
     // Once it has said when to come again, the page does so by itself.
     await answers(503, 1, 'The gateway is back in a second.', 1);
     await page.getByRole('button', { name: 'Try again' }).click();

@@ -277,12 +277,17 @@ export function remember(remembered: boolean): void {
 
 export const isRemembered = (): boolean => session.value?.remembered === true;
 
+/** Whether this tab hears of others. */
+let follows = false;
+
 /**
  * Signs in with the session of this browser, or with the keys that this tab was asked to remember. The first key decides whether
  * there is a session.
  */
 export async function resume(): Promise<void> {
-  if (!resumed.value) whenOthersChange(() => void follow());
+  if (!follows) whenOthersChange(() => void follow());
+  follows = true;
+  resumed.value = false;
   unanswered.value = null;
   const round = signedOut;
   const keys = remembered();

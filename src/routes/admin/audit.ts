@@ -49,7 +49,7 @@ const ACT = record('Act', {
   action: TEXT,
   subject_type: { type: 'string', enum: ['account', 'key', 'service', 'call', 'reconciliation'] },
   subject_id: TEXT,
-  subject_owner_id: { ...orNull(TEXT), description: 'Of an account: its label' },
+  subject_owner_id: { ...orNull(TEXT), description: 'The label of the account, or of the one to which it belongs' },
   before: STATE,
   after: STATE,
   outcome: {
@@ -113,8 +113,11 @@ async function readCursor(sql: Sql, cursor: string): Promise<number> {
   return Number(cursor);
 }
 
-const accountOf = ({ subjectType, subjectId }: AuditRow): string | null =>
-  subjectType === 'account' && isUuid(subjectId) ? subjectId : null;
+/** The account to which it was done, or whose key, service or call it was. */
+function accountOf({ subjectType, subjectId, before, after }: AuditRow): string | null {
+  const id = subjectType === 'account' ? subjectId : (after?.account_id ?? before?.account_id);
+  return typeof id === 'string' && isUuid(id) ? id : null;
+}
 
 function actJson(act: AuditRow, labels: Labels): Record<string, unknown> {
   return {

@@ -1138,7 +1138,7 @@ export interface components {
             /** @enum {string} */
             subject_type: "account" | "key" | "service" | "call" | "reconciliation";
             subject_id: string;
-            /** @description Of an account: its label */
+            /** @description The label of the account, or of the one to which it belongs */
             subject_owner_id: string | null;
             /** @description What changed, never with a secret. Where money was moved, also the balance */
             before: {

@@ -14,7 +14,8 @@ export const SECTIONS: Readonly<Record<'buyer' | 'provider' | 'admin', readonly 
 export function sectionOf(sections: readonly Section[], path: string): Section | null {
   const rest = path.replace(/^\/console\/?/, '').replace(/\/$/, '');
   const fitting = sections.filter(
-    (section) => rest === section.path || (section.path !== '' && rest.startsWith(`${section.path}/`)),
+    // One that marks another has only the pages of single things.
+    ({ path: its, marks }) => (rest === its && marks === undefined) || (its !== '' && rest.startsWith(`${its}/`)),
   );
   return fitting.sort((a, b) => b.path.length - a.path.length)[0] ?? null;
 }

@@ -4,7 +4,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
 import { useAddress } from '../address.tsx';
 import { ApiFailure } from '../api/client.ts';
-import { Button, Card, Empty, FailureNote, LinkButton, Note, useChosenInView } from '../design/index.ts';
+import { Button, Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
+import { Card, useChosenInView } from '../design/more.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { follow, hasStayed, resume, resumed, session, unanswered } from '../session.ts';
@@ -89,6 +90,9 @@ function Unanswered() {
   );
 }
 
+/** The address of a single thing. */
+const ONE = /^\/console\/\w+\/[0-9a-f]{8}-/;
+
 /** Pages of one thing that roles call by different names. */
 const TWINS: Readonly<Record<string, string>> = {
   '/console/money': '/console/statement',
@@ -108,7 +112,9 @@ function Frame() {
     if (shown.current === keyId) return;
     shown.current = keyId;
     scrollTo(0, 0);
-    if (Page !== undefined) return;
+    // One call or service is of the account that was there before. An operator sees those of all.
+    const isOfOne = me?.role !== 'admin' && ONE.test(address.path);
+    if (Page !== undefined && !isOfOne) return;
     const twin = TWINS[address.path];
     address.go(twin !== undefined && sectionOf(sections, twin) !== undefined ? twin : '/console', true);
   }, [keyId]);

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
-import { Button, ConfirmDialog, LinkButton, Note } from '../design/index.ts';
+import { Button, LinkButton, Note } from '../design/index.ts';
+import { ConfirmDialog } from '../design/more.ts';
 import { hasKept, unkept } from '../session/unkept.ts';
 import { others, session, signOut } from '../session.ts';
 

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
-import { Badge, Button, Check, Dialog, FailureNote } from '../design/index.ts';
+import { Badge, Button, FailureNote } from '../design/index.ts';
+import { Check, Dialog } from '../design/more.ts';
 import { isRemembered, type Other, others, remember, session, switchTo } from '../session.ts';
 import { Id, shortId } from './shared/cells.tsx';
 import { NewAccount, WithKey } from './sign-in.tsx';

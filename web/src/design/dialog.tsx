@@ -6,6 +6,10 @@ import { raiseToasts } from './toasts.tsx';
 
 const FIRST = '.dialog-body :is(input, select, textarea):not(:disabled), .dialog-foot button';
 
+/** Not of a question about leaving the dialog. */
+const LAST = '.dialog-foot:not(:has(.dialog-question)) > :is(.button-primary, .button-danger)';
+const TYPED = /^(text|search|number|password|url|email|tel|date|datetime-local)$/;
+
 /**
  * A modal dialog of the browser: it keeps the focus inside, and Escape closes it. Without `onClose` only its own buttons close it.
  */
@@ -41,6 +45,14 @@ export function Dialog({
       ref={ref}
       class="dialog"
       aria-labelledby={id}
+      // Enter in a field without a form does what the last button says.
+      onKeyDown={(event) => {
+        const { target, key, isComposing } = event;
+        if (key !== 'Enter' || isComposing || event.defaultPrevented) return;
+        if (!(target instanceof HTMLInputElement) || target.form !== null || !TYPED.test(target.type)) return;
+        event.preventDefault();
+        ref.current?.querySelector<HTMLButtonElement>(LAST)?.click();
+      }}
       onCancel={(event) => {
         event.preventDefault();
         onClose?.();

@@ -19,8 +19,11 @@ const DAY_S = 86_400;
 /** Charts of more days than this also show the year beside the pointer. */
 const MOST_OF_A_YEAR = 300;
 
-/** From 1 to 50 000 000: between two marks of an axis of whole numbers. */
-const WHOLE_STEPS = Array.from({ length: 8 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+/** Between two marks of an axis of days: a chart of few days names each once. */
+const DAY_STEPS = [1, 2, 3, 7, 14, 28, 56, 112].map((days) => days * DAY_S);
+
+/** From 0.000001 to 50 000 000: between two marks of an axis, so that no mark has more digits than its step. */
+const STEPS = Array.from({ length: 14 }, (_, at) => [1, 2, 5].map((step) => Number(`${step}e${at - 6}`))).flat();
 
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
@@ -32,7 +35,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
   const axisTime = new Intl.DateTimeFormat(
     language,
     unit === 'second'
-      ? { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }
+      ? { hour: 'numeric', minute: '2-digit', second: '2-digit' }
       : { month: 'short', day: 'numeric', timeZone: 'UTC' },
   );
   const axisHour = new Intl.DateTimeFormat(language, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });
@@ -50,7 +53,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       width: element.clientWidth,
       height,
       // Half of the last time label is to the right of its mark.
-      padding: [8, unit === 'day' ? 8 : 36, 0, 0],
+      padding: [8, unit === 'day' ? 24 : 36, 0, 0],
       // Days are numbers here, so that no time zone shifts them.
       ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
       cursor: { y: false, points: { show: hasLines, size: 6 }, drag: { x: false, y: false } },
@@ -63,8 +66,9 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       axes: [
         {
           ...axis,
+          ...(unit === 'day' ? { incrs: DAY_STEPS } : {}),
           grid: { show: false },
-          space: 70,
+          space: unit === 'second' ? 95 : 70,
           // The first label is below the lowest value of the other axis, not on it.
           gap: 9,
           size: 30,
@@ -73,7 +77,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
         {
           ...axis,
           grid: { stroke: colour('--line'), width: 1 },
-          ...(whole ? { incrs: WHOLE_STEPS } : {}),
+          incrs: whole ? STEPS.filter((step) => step >= 1) : STEPS,
           // As wide as its widest number.
           size: (self, values) => {
             self.ctx.font = `${12 * devicePixelRatio}px ${probe.fontFamily}`;

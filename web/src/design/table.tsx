@@ -21,6 +21,9 @@ export type Column<Row> = {
 /** Maximum columns that fit side by side on a phone. */
 const MAX_BESIDE = 4;
 
+/** As many columns are closer to one another. */
+const MANY = 8;
+
 /** Whether rows are blocks on a phone: the first cell is a heading, and below it each value is beside the title of its column. */
 const isStacked = <Row,>(columns: readonly Column<Row>[]): boolean =>
   columns.filter(({ minor }) => !minor).length > MAX_BESIDE || columns.some(({ wide }) => wide);
@@ -53,7 +56,9 @@ export function Table<Row>({
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <section class="table-frame" tabIndex={0} aria-label={caption}>
-      <table class={isStacked(columns) ? 'table table-stacked' : 'table'}>
+      <table
+        class={`table${isStacked(columns) ? ' table-stacked' : ''}${columns.length >= MANY ? ' table-close' : ''}`}
+      >
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>

@@ -121,8 +121,10 @@ const CardsWaiting = () => (
 function Categories() {
   const { t, language } = useI18n();
   const href = useHref();
-  const { data } = useResource('categories', (signal) =>
-    dataOf(api.value.GET('/api/v1/discover', { params: { query: { limit: 1, fields: 'id' } }, signal })),
+  const { data } = useResource(
+    'categories',
+    (signal) => dataOf(api.value.GET('/api/v1/discover', { params: { query: { limit: 1, fields: 'id' } }, signal })),
+    useFirstData<Found>('categories'),
   );
   if (data === null || data.categories.length === 0) return null;
   return (

@@ -1,12 +1,10 @@
 import type { Schemas } from '../api/client.ts';
+import { hasFewBuyers } from '../few-buyers.ts';
 import { count, decimal, duration, percent } from '../i18n/format.ts';
 import { type I18n, useI18n } from '../i18n/i18n.tsx';
 
 /** A trend of fewer points than this is not shown: calls age, and every quality moves a little. */
 const STEADY = 0.5;
-
-/** A score from fewer buyers would say more about them than about the service. */
-const ENOUGH_BUYERS = 5;
 
 type Judged = Pick<Schemas['ListedService'], 'quality' | 'quality_trend' | 'track_record'>;
 
@@ -28,7 +26,7 @@ export function Quality({ of, hasTrend = false }: { readonly of: Judged; readonl
     );
   }
   const words = qualityWords(value, trend, i18n);
-  if (record.buyers < ENOUGH_BUYERS) {
+  if (hasFewBuyers(of)) {
     return (
       <span class="quality quality-unknown" title={words}>
         {i18n.t('catalog.fewBuyers')}

@@ -5,9 +5,23 @@ import { hoursUpToNow } from '../design/series.ts';
 
 type Day = components['schemas']['DayStats'];
 type Hour = components['schemas']['HourStats'];
+type Stats = components['schemas']['ServiceStats'];
+type Recorded = Pick<components['schemas']['CallableService'], 'track_record'>;
 
 const DAY_S = 86_400;
 const DAYS = 30;
+
+/**
+ * The success rate and the calls of which it is: without callers' mistakes. From the sums that the page shows below, where they are
+ * known; those of the catalog are a little older. Null: none.
+ */
+export function successOf(
+  { track_record: record }: Recorded,
+  stats: Pick<Stats, 'calls' | 'succeeded' | 'failed' | 'success_rate'> | null,
+): { readonly rate: number | null; readonly calls: number | null } {
+  if (stats !== null && stats.calls > 0) return { rate: stats.success_rate, calls: stats.succeeded + stats.failed };
+  return { rate: record?.success_rate ?? null, calls: record?.calls ?? null };
+}
 
 /** The columns of the charts: 30 days up to today in UTC, oldest first. A day without calls has counts of 0 and no other values. */
 export function chartData(days: readonly Day[], nowMs: number) {

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
-import { Card, Empty, TimeChart } from '../design/index.ts';
+import { Empty } from '../design/index.ts';
+import { Card, TimeChart } from '../design/more.ts';
 import { count, duration, money, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { chartData, hourData } from './service-chart-data.ts';

@@ -2,10 +2,12 @@ import { useHref } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
 import { comingCost, costWords, mostOf } from '../cost.ts';
-import { Badge, LinkButton, Note, Stat, Stats } from '../design/index.ts';
+import { Badge, LinkButton, Note } from '../design/index.ts';
+import { Stat, Stats } from '../design/more.ts';
 import { count, duration, moment, money, percent } from '../i18n/format.ts';
 import { type I18n, useI18n } from '../i18n/i18n.tsx';
 import { Quality } from './quality.tsx';
+import { successOf } from './service-chart-data.ts';
 import { QualityTrend } from './service-quality.tsx';
 
 /** Name, price and quality of the service: everything needed to decide at a glance. */
@@ -48,12 +50,9 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
   const i18n = useI18n();
   const { t, language } = i18n;
   const recent = stats ?? service.stats ?? null;
-  const record = service.track_record;
-  const calls = record?.calls ?? recent?.calls ?? 0;
   const { latency_ms: latency = null } = recent ?? {};
-  // As on the card of the service, where a call that was given back counts as failed.
-  const rate = record?.success_rate ?? recent?.success_rate ?? null;
-  const typical = record?.latency_ms ?? latency?.p50 ?? null;
+  const { rate, calls } = successOf(service, stats);
+  const typical = service.track_record?.latency_ms ?? latency?.p50 ?? null;
   return (
     <Stats>
       <Stat
@@ -75,7 +74,7 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
       <Stat
         label={t('service.successRate')}
         value={rate === null ? '–' : percent(rate, language)}
-        hint={calls === 0 ? t('service.noCallsYet') : t('service.callsInDays', { count: calls })}
+        hint={calls === null ? t('service.noCallsYet') : t('service.callsCounted', { count: calls })}
       />
       <Stat
         label={t('service.latency')}

@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
-import { Code, LinkButton } from '../design/index.ts';
+import { LinkButton } from '../design/index.ts';
+import { Code } from '../design/more.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { jsonText } from './service-quote.ts';
 import { ServiceSchema } from './service-schema.tsx';

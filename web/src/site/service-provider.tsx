@@ -14,7 +14,9 @@ export function ServiceProvider({ provider }: { readonly provider: Schemas['Prov
   const isSaid = name !== undefined || contact !== undefined || page !== null;
   return (
     <span class="service-provider">
-      {name !== undefined && (
+      {name === undefined ? (
+        <span>{t('service.providerUnnamed')}</span>
+      ) : (
         <strong class="break">
           <bdi>{name}</bdi>
         </strong>

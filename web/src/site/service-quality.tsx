@@ -1,5 +1,6 @@
 import type { Schemas } from '../api/client.ts';
 import { Badge } from '../design/index.ts';
+import { hasFewBuyers } from '../few-buyers.ts';
 import { count, duration, moment, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 
@@ -21,7 +22,11 @@ export function ServiceQuality({
   return (
     <div class="stack">
       <h3>
-        {isRated(stats) ? t('service.madeOf', { quality: count(stats.quality, language) }) : t('service.qualityShort')}
+        {!isRated(stats)
+          ? t('service.qualityShort')
+          : t(hasFewBuyers(service) ? 'service.madeOfFew' : 'service.madeOf', {
+              quality: count(stats.quality, language),
+            })}
       </h3>
       {inputs === null ? (
         <p class="soft">{t(isRated(stats) ? 'service.justJudged' : 'service.notJudged')}</p>

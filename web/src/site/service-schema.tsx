@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
-import { Badge, Code } from '../design/index.ts';
+import { Badge } from '../design/index.ts';
+import { Code } from '../design/more.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { type SchemaRow, schemaRows } from './service-schema-rows.ts';
 

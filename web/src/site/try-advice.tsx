@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useHref } from '../address.tsx';
 import type { CallState } from '../calls/send.ts';
+import { type Cost, isByUse } from '../cost.ts';
 import { Button, Note } from '../design/index.ts';
 import { ago, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
@@ -8,8 +9,19 @@ import { webAddress } from '../web-address.ts';
 import { objectOf } from './service-request.ts';
 import { parsed } from './try-form.ts';
 
+/** Calls again. @param most  what it may cost, in US dollars; absent: as the form says */
+export type Retry = (most?: number) => void;
+
 /** What a failed call means for the caller's money, and what can be done. */
-export function TryAdvice({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
+export function TryAdvice({
+  state,
+  cost,
+  onRetry,
+}: {
+  readonly state: CallState;
+  readonly cost: Cost;
+  readonly onRetry: Retry;
+}) {
   const { t } = useI18n();
   const href = useHref();
   const { phase, response, body } = state;
@@ -33,7 +45,8 @@ export function TryAdvice({ state, onRetry }: { readonly state: CallState; reado
   if (response === null || response.status < 400) return null;
   if (response.usageId === null) {
     const error = objectOf(parsed(body?.text ?? ''));
-    return <Refused error={error} status={response.status} retryAfter={response.retryAfter} onRetry={onRetry} />;
+    const { status, retryAfter } = response;
+    return <Refused error={error} status={status} retryAfter={retryAfter} cost={cost} onRetry={onRetry} />;
   }
   if (Number(response.amount) === 0 && response.status >= 500) {
     const reason = { 502: 'try.refund502', 503: 'try.refund503', 504: 'try.refund504' } as const;
@@ -65,12 +78,14 @@ function Refused({
   error,
   status,
   retryAfter,
+  cost,
   onRetry,
 }: {
   readonly error: Readonly<Record<string, unknown>>;
   readonly status: number;
   readonly retryAfter: number | null;
-  readonly onRetry: () => void;
+  readonly cost: Cost;
+  readonly onRetry: Retry;
 }) {
   const { t, language } = useI18n();
   const href = useHref();
@@ -81,6 +96,9 @@ function Refused({
   const hasMessage = code === undefined && !isBudget;
   const again = typeof error.resets_at === 'string' ? ago(error.resets_at, language, Date.now()) : null;
   const amount = (value: unknown): string => (typeof value === 'number' ? money(value, language) : '–');
+  // A call priced by use may be made for less.
+  const left = code === 402 ? error.balance : isBudget ? error.remaining : null;
+  const lower = isByUse(cost) && typeof left === 'number' && left >= cost.price && left > 0 ? left : null;
   const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
   return (
     <Note tone="bad">
@@ -94,13 +112,18 @@ function Refused({
           ? t('try.refusedBudget', { remaining: amount(error.remaining) })
           : known === undefined
             ? t('try.refused')
-            : t(`try.refused${known}`, {
+            : t(code === 402 && isByUse(cost) ? 'try.refusedByUse' : `try.refused${known}`, {
                 required: amount(error.required),
                 balance: amount(error.balance),
                 price: amount(error.price),
               })}
         {isBudget && again !== null && ` ${t('try.budgetAgain', { when: again })}`}
       </span>
+      {lower !== null && (
+        <Button small onClick={() => onRetry(lower)}>
+          {t('try.callLower', { price: money(lower, language) })}
+        </Button>
+      )}
       {code === 402 &&
         (topUp !== null ? (
           <a href={topUp} rel="noopener noreferrer nofollow" target="_blank">
@@ -119,7 +142,7 @@ function Refused({
 }
 
 /** Counts down the seconds until it makes sense to call again. */
-function Again({ seconds, onRetry }: { readonly seconds: number; readonly onRetry: () => void }) {
+function Again({ seconds, onRetry }: { readonly seconds: number; readonly onRetry: Retry }) {
   const { t } = useI18n();
   const [left, setLeft] = useState(seconds);
   useEffect(() => {
@@ -132,7 +155,7 @@ function Again({ seconds, onRetry }: { readonly seconds: number; readonly onRetr
     return () => clearInterval(timer);
   }, [seconds]);
   return (
-    <Button small disabled={left > 0} onClick={onRetry}>
+    <Button small disabled={left > 0} onClick={() => onRetry()}>
       {left > 0 ? t('try.againIn', { count: left }) : t('try.again')}
     </Button>
   );

@@ -2,15 +2,17 @@ import { useHref } from '../address.tsx';
 import type { CallBody } from '../calls/body.ts';
 import type { CallResponse, CallState } from '../calls/send.ts';
 import { STATUS_TEXTS } from '../calls/status-texts.ts';
-import { Badge, CopyButton, type Tone } from '../design/index.ts';
+import { Badge, type Tone } from '../design/index.ts';
+import { CopyButton } from '../design/more.ts';
 import { count, duration, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { TryAdvice } from './try-advice.tsx';
 import { useFinalCost } from './use-final-cost.ts';
 
 /** The outcome of a call: its status, its cost, what is left, and its body as it arrives. */
-export function TryAnswer({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
+export function TryAnswer(props: Parameters<typeof TryAdvice>[0]) {
   const { t, language } = useI18n();
+  const { state } = props;
   const { phase, response, body } = state;
   return (
     <section class="try-answer" aria-label={t('try.answer')}>
@@ -31,7 +33,7 @@ export function TryAnswer({ state, onRetry }: { readonly state: CallState; reado
         )}
       </div>
       {response !== null && response.status !== 0 && <Money state={state} response={response} />}
-      <TryAdvice state={state} onRetry={onRetry} />
+      <TryAdvice {...props} />
       {response !== null && response.status === 0 && <p class="small soft">{t('try.redirectText')}</p>}
       {body !== null && <Body body={body} phase={phase} />}
       {response !== null && response.headers.length > 0 && <Headers headers={response.headers} />}

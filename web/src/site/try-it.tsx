@@ -6,11 +6,23 @@ import { useHref } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { type CallState, send } from '../calls/send.ts';
 import { type Cost, costWords, isByUse, mostOf } from '../cost.ts';
-import { Button, Check, Code, FailureNote, Note } from '../design/index.ts';
+import { Button, FailureNote, Note } from '../design/index.ts';
+import { Check, Code } from '../design/more.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { hasKept } from '../session/unkept.ts';
-import { api, canKeep, openAccount, others, remember, resumed, type Session, session } from '../session.ts';
+import {
+  api,
+  canKeep,
+  openAccount,
+  others,
+  remember,
+  resume,
+  resumed,
+  type Session,
+  session,
+  unanswered,
+} from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
 import { costOf, type Fault, formOf, requestOf, type TryForm } from './try-form.ts';
@@ -52,17 +64,21 @@ export default function TryIt({ service, operation }: Props) {
   const cost = isOwn === true ? { price: 0 } : costOf(service, operation, form);
   const freeLeft = useFreeLeft(service, who, call.state);
   const prices = { who, cost, isOwn: isOwn === true, service, freeLeft };
+  // Somebody may be signed in: another account would be opened for nothing.
+  const isUnknown = who === null && unanswered.value !== null;
   const isBusy = call.state?.phase === 'waiting' || call.state?.phase === 'receiving' || call.isOpening;
 
-  const submit = (): void => {
-    if (isBusy || isRefused) return;
+  const submit = (most?: number): void => {
+    if (isBusy || isRefused || isUnknown) return;
+    const usual = costOf(service, operation, form);
+    const agreed = most === undefined ? usual : { ...usual, max_price: most };
     // Faults of the form are shown even without a key.
-    const made = requestOf(service, form, '', costOf(service, operation, form));
+    const made = requestOf(service, form, '', agreed);
     setFault('fault' in made ? made : null);
     if ('fault' in made) return;
     void call
       .run((key) => {
-        const again = requestOf(service, form, key, costOf(service, operation, form), mcpSession.current);
+        const again = requestOf(service, form, key, agreed, mcpSession.current);
         return 'request' in again ? again.request : made.request;
       })
       .then((state) => {
@@ -96,8 +112,9 @@ export default function TryIt({ service, operation }: Props) {
           {t(`try.fault.${fault.fault}`, { name: fault.name })}
         </p>
       )}
+      {isUnknown && <FailureNote failure={unanswered.value} retry={() => void resume()} />}
       <div class="try-send" ref={sending}>
-        <Button kind="primary" type="submit" busy={isBusy} disabled={isRefused || !resumed.value}>
+        <Button kind="primary" type="submit" busy={isBusy} disabled={isRefused || isUnknown || !resumed.value}>
           <Label {...prices} />
         </Button>
         {isBusy && !call.isOpening && <Button onClick={call.cancel}>{t('try.cancel')}</Button>}
@@ -113,7 +130,7 @@ export default function TryIt({ service, operation }: Props) {
       </div>
       {call.failure !== null && <FailureNote failure={call.failure} />}
       <NewKey who={who} />
-      {call.state !== null && <TryAnswer state={call.state} onRetry={submit} />}
+      {call.state !== null && <TryAnswer state={call.state} cost={cost} onRetry={submit} />}
     </form>
   );
 }

@@ -9,7 +9,7 @@ export const ACT_WORDS: Readonly<Record<string, string>> = {
   'account.resume': 'Account resumed',
   'account.clear_profile': 'Profile cleared',
   'account.close': 'Account closed',
-  'call.refund': 'Call refunded',
+  'call.refund': 'Call given back',
   'key.create': 'Key created',
   'key.rotate': 'Key rotated',
   'key.change': 'Key changed',

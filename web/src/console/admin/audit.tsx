@@ -62,13 +62,26 @@ export default function Audit() {
           { title: 'Action', cell: (act) => <Action act={act} /> },
           { title: 'Done to', cell: (act) => <Subject act={act} /> },
           { title: 'By', cell: (act) => <Actor act={act} /> },
-          { title: 'What changed', wide: true, cell: (act) => <Changes before={act.before} after={act.after} /> },
+          { title: 'What changed', wide: true, cell: (act) => <Changed act={act} /> },
         ]}
         empty={<Empty title="Nothing yet">Acts such as credits and suspensions show here.</Empty>}
       />
     </>
   );
 }
+
+export const Changed = ({ act }: { readonly act: Act }) => (
+  <Changes
+    before={act.before}
+    after={act.after}
+    labels={
+      new Map([
+        [act.actor_account_id ?? '', act.actor_owner_id],
+        [String(act.after?.account_id ?? act.before?.account_id ?? act.subject_id), act.subject_owner_id],
+      ])
+    }
+  />
+);
 
 /** What was done. An act that was only begun, or was refused, has a badge. */
 export const Action = ({ act }: { readonly act: Act }) => (

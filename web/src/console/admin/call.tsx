@@ -1,5 +1,6 @@
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, Empty, FailureNote, LinkButton, SkeletonPage } from '../../design/index.ts';
+import { Empty, FailureNote, LinkButton, SkeletonPage } from '../../design/index.ts';
+import { Card, CopyButton } from '../../design/more.ts';
 import { bytes, count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -59,7 +60,7 @@ function Facts({ call }: { readonly call: Call }) {
   const usd = (value: number | undefined): string => (value === undefined ? '–' : money(value, language));
   const kept = keptOf({ ...call, fee: call.fee ?? 0 });
   const wasOf = (before: number | undefined, after: number): string =>
-    before === after ? '' : `, ${usd(before)} before the refund`;
+    before === after ? '' : `, ${usd(before)} before it was given back`;
   return (
     <Card>
       <dl class="facts">

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Button, Dialog, FailureNote, Note, Select, say, TextInput } from '../../design/index.ts';
+import { Button, FailureNote, Note, say } from '../../design/index.ts';
+import { Dialog, Select, TextInput } from '../../design/more.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';

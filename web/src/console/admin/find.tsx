@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
 import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf } from '../../api/client.ts';
-import { Button, FailureNote, TextInput } from '../../design/index.ts';
+import { Button, FailureNote } from '../../design/index.ts';
+import { TextInput } from '../../design/more.ts';
 import { api } from '../../session.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

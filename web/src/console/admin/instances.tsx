@@ -1,6 +1,7 @@
 import './admin.css';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Card, FailureNote, Note, SkeletonPage, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, FailureNote, Note, SkeletonPage } from '../../design/index.ts';
+import { Card, Stat, Stats, Table } from '../../design/more.ts';
 import { bytes, percent, span } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';

@@ -28,22 +28,34 @@ export const Account = ({ id, label }: { readonly id: string; readonly label: st
 /** The fields of an act that are amounts of money. */
 const AMOUNTS = new Set(['amount', 'balance', 'payable', 'wallet', 'settled', 'drift', 'refunded', 'carried']);
 
+type Labels = ReadonlyMap<string, string | null>;
+
 /** A value of the audit or of a repair, as text. */
 function shown(value: unknown): string {
   if (value === null || value === undefined) return '–';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-function Value({ name, value }: { readonly name: string; readonly value: unknown }) {
+function Value({ name, value, labels }: { readonly name: string; readonly value: unknown; readonly labels: Labels }) {
   const { language } = useI18n();
-  if (name === 'account_id' && typeof value === 'string') return <AccountLink id={value} />;
+  if (name === 'account_id' && typeof value === 'string')
+    return <AccountLink id={value} label={labels.get(value) ?? null} />;
+  if (name === 'status' && value === 'paused') return <>not listed</>;
   if (name === 'session' && typeof value === 'string') return <Id id={value} />;
   if (AMOUNTS.has(name) && typeof value === 'number') return <>{money(value, language)}</>;
   return <>{shown(value)}</>;
 }
 
-/** What changed, one line for each field. */
-export function Changes({ before, after }: { readonly before: unknown; readonly after: unknown }) {
+/** What changed, one line for each field. @param labels of the accounts that are named beside it */
+export function Changes({
+  before,
+  after,
+  labels = new Map(),
+}: {
+  readonly before: unknown;
+  readonly after: unknown;
+  readonly labels?: Labels;
+}) {
   const [from, to] = [before, after].map((side) => (side ?? {}) as Record<string, unknown>) as [
     Record<string, unknown>,
     Record<string, unknown>,
@@ -58,14 +70,14 @@ export function Changes({ before, after }: { readonly before: unknown; readonly 
           {name in from && (
             <>
               <del>
-                <Value name={name} value={from[name]} />
+                <Value name={name} value={from[name]} labels={labels} />
               </del>{' '}
               <span aria-hidden="true">→</span>{' '}
             </>
           )}
           {name in to ? (
             <ins>
-              <Value name={name} value={to[name]} />
+              <Value name={name} value={to[name]} labels={labels} />
             </ins>
           ) : (
             <span class="faint">removed</span>

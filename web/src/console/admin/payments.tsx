@@ -1,6 +1,7 @@
 import { useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
-import { type Column, Empty, LinkButton } from '../../design/index.ts';
+import { Empty, LinkButton } from '../../design/index.ts';
+import type { Column } from '../../design/more.ts';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';
@@ -30,13 +31,14 @@ const KINDS: readonly (readonly [kind: Kind, title: string])[] = [
   ['credits', 'Added'],
   ['debits', 'Taken out'],
   ['payouts', 'Paid out'],
-  ['refunds', 'Refunds'],
+  ['refunds', 'Given back'],
 ];
+const TITLES: ReadonlyMap<Kind, string> = new Map(KINDS);
 const HELP: Readonly<Record<Kind, string>> = {
   credits: 'To add money, open the account.',
   debits: 'Money shows once it is taken out. To take some out, open the account.',
   payouts: 'To record a payout, open the account of the provider.',
-  refunds: 'To refund a call that was charged, open the call.',
+  refunds: 'To give back a call that was charged, open the call.',
 };
 
 /** `/console/payments/{credits, debits, payouts or refunds}`. */
@@ -82,7 +84,10 @@ export default function Payments() {
           ...reason,
         ]}
         empty={
-          <Empty title={`No ${kind} yet`} action={<LinkButton href="/console/accounts">Accounts</LinkButton>}>
+          <Empty
+            title={`Nothing ${TITLES.get(kind)?.toLowerCase()} yet`}
+            action={<LinkButton href="/console/accounts">Accounts</LinkButton>}
+          >
             {HELP[kind]}
           </Empty>
         }

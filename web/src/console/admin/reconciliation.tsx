@@ -1,7 +1,8 @@
 import './admin.css';
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, FailureNote, Note, SkeletonPage, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Button, FailureNote, Note, SkeletonPage } from '../../design/index.ts';
+import { Card, Stat, Stats, Table } from '../../design/more.ts';
 import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -112,7 +113,7 @@ function Report({
       </Card>
       <Stats>
         <Stat label="In wallets" value={usd(totals.wallet)} hint={several(totals.wallets, 'wallet', language)} />
-        <Stat label="In balances" value={usd(totals.settled)} hint="in Postgres" />
+        <Stat label="In balances" value={usd(totals.settled)} hint="of the same accounts, in Postgres" />
         <Stat label="Not stored yet" value={usd(totals.streamed)} hint="usage on its way" />
       </Stats>
       <Stats>
@@ -120,6 +121,9 @@ function Report({
         <Stat label="Drift" value={usd(totals.drift)} hint={several(totals.drifting_accounts, 'account', language)} />
         <Stat label="Sum of all entries" value={usd(data.books_sum)} hint="always 0" />
       </Stats>
+      <p class="small soft">
+        An account has a wallet once it is used. The money of the others is in Postgres alone, and not in these figures.
+      </p>
       <Card title="Accounts that do not agree" flush>
         {drifts.length === 0 ? (
           <p class="quiet">None. Every wallet has exactly what Postgres says.</p>

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, ConfirmDialog, Empty, LinkButton, say } from '../../design/index.ts';
+import { Button, Empty, LinkButton, say } from '../../design/index.ts';
+import { ConfirmDialog } from '../../design/more.ts';
 import { date } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';
-import { qualityText, State, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { listFile } from './list-file.ts';
@@ -34,7 +35,7 @@ export default function Services() {
             options: [
               ['', 'Any'],
               ['active', 'Active'],
-              ['paused', 'Paused'],
+              ['paused', 'Not listed'],
               ['removed', 'Removed'],
             ],
           },
@@ -67,7 +68,7 @@ export default function Services() {
           },
           { title: 'Status', cell: (row) => <State value={row.status} /> },
           { title: 'Price', cell: (row) => <span class="price-label">{row.price_label}</span> },
-          { title: 'Quality', right: true, cell: qualityText },
+          { title: 'Quality', right: true, cell: (row) => <QualityOf service={row} /> },
           { title: 'Uptime', right: true, cell: (service) => uptimeText(service) },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} label={row.provider_owner_id} /> },
           { title: 'Actions', bare: true, right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
@@ -107,15 +108,15 @@ function RowActs({ service, onChoose }: { readonly service: Service; readonly on
         Calls
       </LinkButton>
       {service.status === 'active' && button('paused', 'Pause')}
-      {service.status === 'paused' && button('active', 'Resume')}
+      {service.status === 'paused' && button('active', 'List')}
       {service.status !== 'removed' && button('removed', 'Remove')}
     </span>
   );
 }
 
 const WORDS = {
-  active: { verb: 'Resume', done: 'The service is active again.' },
-  paused: { verb: 'Pause', done: 'The service is paused.' },
+  active: { verb: 'List', done: 'The service is listed again.' },
+  paused: { verb: 'Pause', done: 'The service is paused: it is not listed.' },
   removed: { verb: 'Remove', done: 'The service is removed.' },
 } as const;
 
@@ -147,7 +148,7 @@ function ChangeDialog({
       {status === 'paused' && (
         <>
           <p>Within a second, it is no longer listed and cannot be called. Calls under way go on.</p>
-          <p class="soft">Its provider can make it active again. To prevent that, suspend the account.</p>
+          <p class="soft">Its provider can list it again. To prevent that, suspend the account.</p>
         </>
       )}
       {status === 'removed' && (

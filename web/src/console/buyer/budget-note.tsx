@@ -3,7 +3,7 @@ import { Note } from '../../design/index.ts';
 import { ago, count } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
-import { api } from '../../session.ts';
+import { api, session } from '../../session.ts';
 import { shortId } from '../shared/cells.tsx';
 
 /** The newest keys that are looked at, and how many of them the note names. */
@@ -14,9 +14,11 @@ type Key = Schemas['Keys']['keys'][number];
 
 /** The keys whose budgets `BudgetNote` looks at. */
 export const useBudgets = () =>
-  useResource('budgets', (signal) =>
-    dataOf(api.value.GET('/api/v1/keys', { params: { query: { limit: LOOKED_AT } }, signal })),
-  );
+  useResource('budgets', async (signal): Promise<Pick<Schemas['Keys'], 'keys'>> => {
+    // A suspended account may not list its keys, and the page says so already.
+    if (session.value?.me.account_status === 'suspended') return { keys: [] };
+    return dataOf(api.value.GET('/api/v1/keys', { params: { query: { limit: LOOKED_AT } }, signal }));
+  });
 
 /** Keys whose budgets have refused calls in the present period. No list of calls shows a refused call. */
 export function BudgetNote({ keys }: { readonly keys: readonly Key[] }) {

@@ -1,5 +1,6 @@
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, SkeletonPage } from '../../design/index.ts';
+import { FailureNote, SkeletonPage } from '../../design/index.ts';
+import { Card, CopyButton } from '../../design/more.ts';
 import { bytes, count, duration, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -54,7 +55,7 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           <p>{outcome.text}</p>
           {call.refunded !== undefined && (
             <p>
-              <strong class="number">{money(call.refunded, language)}</strong> came back to your account, so the call
+              <strong class="number">{money(call.refunded, language)}</strong> of it was given back to you, so the call
               cost <strong class="number">{money(leftOf(call), language)}</strong>.
             </p>
           )}
@@ -66,7 +67,7 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           )}
         </div>
       </Card>
-      <RefundsOf call={call} title="What came back" />
+      <RefundsOf call={call} title="Given back" />
       <Card title="Details">
         <dl class="facts">
           <dt>Service</dt>
@@ -88,7 +89,7 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           <dd class="number">{money(call.amount, language)}</dd>
           {call.refunded !== undefined && (
             <>
-              <dt>Came back</dt>
+              <dt>Given back</dt>
               <dd class="number">{money(call.refunded, language)}</dd>
             </>
           )}

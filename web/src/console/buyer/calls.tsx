@@ -2,7 +2,8 @@ import './buyer.css';
 import { useState } from 'preact/hooks';
 import { type Address, useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
-import { type Column, Empty, LinkButton } from '../../design/index.ts';
+import { Empty, LinkButton, SkeletonCard } from '../../design/index.ts';
+import type { Column } from '../../design/more.ts';
 import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -18,7 +19,7 @@ import {
   type Call,
   callsOfKey,
   callsOfTag,
-  cameBack,
+  givenBack,
   hasTags,
   keyNames,
   type Usage,
@@ -37,7 +38,7 @@ export default function Calls() {
 }
 
 const keyOf = ({ key_id, key_label }: Call) => (
-  <a class="name" href={callsOfKey(key_id)} title={key_id}>
+  <a class={key_label === null ? 'nowrap' : 'name'} href={callsOfKey(key_id)} title={key_id}>
     {key_label ?? shortId(key_id)}
   </a>
 );
@@ -85,6 +86,8 @@ function CallList() {
   const all = useResource('all', (signal) => usageOf({ limit: 1 }, signal));
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
   const budgets = useBudgets();
+  // The list is asked for meanwhile, and shown below the notes: it must not move when they come.
+  const isKnown = [all, balance, budgets].every(({ data, failure }) => data !== null || failure !== null);
   const names = keyNames(all.data?.by_key ?? []);
   const tag = address.query.get('tag') ?? '';
   const isTagged = hasTags(all.data) || tag !== '';
@@ -103,8 +106,8 @@ function CallList() {
       label: 'Outcome',
       options: [
         ['', 'All outcomes'],
-        ['completed', 'Charged or free'],
-        ['refunded', 'Refunded'],
+        ['completed', 'Charged, free or given back'],
+        ['refunded', 'Refunded: not charged'],
       ],
     },
     ...(isTagged ? [{ name: 'tag', label: 'Tag', placeholder: 'customer-17' }] : []),
@@ -112,84 +115,88 @@ function CallList() {
   return (
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
-      <BudgetNote keys={budgets.data?.keys ?? []} />
-      <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} isAlone />
-      {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
-      {sums === null && !address.query.get('outcome') && <p class="small">&nbsp;</p>}
-      {sums !== null && !address.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
-        <p class="small soft number">
-          <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
-          <strong>{money(sums.total_spent, language)}</strong>
-          {cameBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of them used a free call
-          {sums.avg_latency_ms > 0 && `, ${duration(sums.avg_latency_ms, language)} on average`}.
-        </p>
-      )}
-      <ListPage<Call>
-        caption="Calls"
-        filters={filters}
-        ask={async (query, signal) => {
-          const usage = await usageOf({ ...query, limit: PAGE_SIZE }, signal);
-          setSums(usage);
-          return { rows: usage.records, next: usage.next_cursor, since: usage.records_since };
-        }}
-        keyOf={({ usage_id }) => usage_id}
-        empty={
-          <Empty
-            title="No calls yet"
-            action={
-              <LinkButton kind="primary" href="/">
-                Find a service
-              </LinkButton>
-            }
-          >
-            Your calls appear here, with what each cost and how it ended.
-          </Empty>
-        }
-        file={{ name: 'calls', ask: usageFile }}
-        columns={[
-          {
-            title: 'When',
-            cell: ({ usage_id, created_at }) => (
-              <a href={`/console/calls/${usage_id}`}>
-                <When at={created_at} />
-              </a>
-            ),
-          },
-          { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
-          ...whoColumns(names.size > 1, isTagged),
-          {
-            title: 'Request',
-            minor: true,
-            cell: ({ method, path }) => (
-              <code class="request of-two-lines" title={`${method} ${path}`}>
-                {method} {path}
-              </code>
-            ),
-          },
-          { title: 'Status', minor: true, cell: ({ status }) => <span class="number">{status}</span> },
-          {
-            title: 'Outcome',
-            cell: (call) => (
-              <span class="outcome">
-                <OutcomeBadge call={call} />
-                <AskedFor call={call} />
-              </span>
-            ),
-          },
-          {
-            title: 'Took',
-            right: true,
-            minor: true,
-            cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),
-          },
-          {
-            title: 'Cost',
-            wide: true,
-            amount: ({ amount }) => amount,
-            cell: (call, text) => <ByUse call={call} text={text} />,
-          },
-        ]}
-      />
+      {!isKnown && <SkeletonCard lines={9} />}
+      <div class="calls-known" hidden={!isKnown}>
+        <BudgetNote keys={budgets.data?.keys ?? []} />
+        <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} isAlone />
+        {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
+        {sums === null && <p class="small">&nbsp;</p>}
+        {sums !== null && (tag === '' || sums.by_tag !== undefined) && (
+          <p class="small soft number">
+            {address.query.get('outcome') && 'Of all outcomes: '}
+            <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
+            <strong>{money(sums.total_spent, language)}</strong>
+            {givenBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of them used a free call
+            {sums.avg_latency_ms > 0 && `, ${duration(sums.avg_latency_ms, language)} on average`}.
+          </p>
+        )}
+        <ListPage<Call>
+          caption="Calls"
+          filters={filters}
+          ask={async (query, signal) => {
+            const usage = await usageOf({ ...query, limit: PAGE_SIZE }, signal);
+            setSums(usage);
+            return { rows: usage.records, next: usage.next_cursor, since: usage.records_since };
+          }}
+          keyOf={({ usage_id }) => usage_id}
+          empty={
+            <Empty
+              title="No calls yet"
+              action={
+                <LinkButton kind="primary" href="/">
+                  Find a service
+                </LinkButton>
+              }
+            >
+              Your calls appear here, with what each cost and how it ended.
+            </Empty>
+          }
+          file={{ name: 'calls', ask: usageFile }}
+          columns={[
+            {
+              title: 'When',
+              cell: ({ usage_id, created_at }) => (
+                <a href={`/console/calls/${usage_id}`}>
+                  <When at={created_at} />
+                </a>
+              ),
+            },
+            { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
+            ...whoColumns(names.size > 1, isTagged),
+            {
+              title: 'Request',
+              minor: true,
+              cell: ({ method, path }) => (
+                <code class="request of-two-lines" title={`${method} ${path}`}>
+                  {method} {path}
+                </code>
+              ),
+            },
+            { title: 'Status', minor: true, cell: ({ status }) => <span class="number">{status}</span> },
+            {
+              title: 'Outcome',
+              cell: (call) => (
+                <span class="outcome">
+                  <OutcomeBadge call={call} />
+                  <AskedFor call={call} />
+                </span>
+              ),
+            },
+            {
+              title: 'Took',
+              right: true,
+              minor: true,
+              cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),
+            },
+            {
+              title: 'Cost',
+              wide: true,
+              amount: ({ amount }) => amount,
+              cell: (call, text) => <ByUse call={call} text={text} />,
+            },
+          ]}
+        />
+      </div>
     </>
   );
 }

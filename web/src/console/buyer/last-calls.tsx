@@ -1,4 +1,4 @@
-import { Table } from '../../design/index.ts';
+import { Table } from '../../design/more.ts';
 import { ago, moment } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { OutcomeBadge } from '../shared/cells.tsx';
@@ -23,7 +23,7 @@ export function LastCalls({ calls }: { readonly calls: readonly Call[] }) {
           ),
         },
         { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
-        { title: 'Outcome', minor: true, cell: (call) => <OutcomeBadge call={call} brief /> },
+        { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} brief /> },
         { title: 'Cost', amount: ({ amount }) => amount },
       ]}
     />

@@ -1,6 +1,7 @@
 import './buyer.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Card, Empty, FailureNote, LinkButton, Note, SkeletonCard, Stat, Stats } from '../../design/index.ts';
+import { Button, Empty, FailureNote, LinkButton, Note, SkeletonCard } from '../../design/index.ts';
+import { Card, Stat, Stats } from '../../design/more.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -15,7 +16,7 @@ import { RefusedNote } from './refused-note.tsx';
 import { SpendingChart } from './spending-chart.tsx';
 import { StartHere } from './start-here.tsx';
 import { TopKeys, TopServices, TopTags } from './top-spending.tsx';
-import { cameBack, type Usage, usageOf, whose } from './usage.ts';
+import { givenBack, type Usage, usageOf, whose } from './usage.ts';
 
 const LAST_CALLS = 6;
 /** If the balance lasts for fewer days than this, the page points it out. */
@@ -23,7 +24,8 @@ const FEW_DAYS = 7;
 
 /** `/console` of a buyer: the balance, the spending, and what to do next. */
 export default function Overview() {
-  const days = lastDays(30, Date.now());
+  const nowMs = Date.now();
+  const days = lastDays(30, nowMs);
   const from = days[0] ?? '';
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
   const usage = useResource(`usage ${from}`, (signal) => usageOf({ from, limit: LAST_CALLS }, signal));
@@ -35,14 +37,16 @@ export default function Overview() {
     budgets.reload();
   };
   const lasts =
-    balance.data === null || usage.data === null ? null : daysLeft(balance.data.balance, days, usage.data.by_day);
+    balance.data === null || usage.data === null
+      ? null
+      : daysLeft(balance.data.balance, days, usage.data.by_day, nowMs);
   // The content above the chart depends on all three, so that the chart does not move once it is drawn.
   const isKnown = balance.data !== null && usage.data !== null && (budgets.data !== null || budgets.failure !== null);
   const isChild = session.value?.me.parent_key_id !== undefined;
   // What a budget leaves is more again when its period ends.
   const resetsAt = balance.data?.resets_at ?? null;
   const startsAgainFirst =
-    lasts !== null && resetsAt !== null && Date.parse(resetsAt) - Date.now() < (lasts.days + 1) * 86_400_000;
+    lasts !== null && resetsAt !== null && Date.parse(resetsAt) - nowMs < (lasts.days + 1) * 86_400_000;
   const isNew = usage.data?.total_calls === 0 && session.value?.me.last_used_at === null;
   const what = isChild ? 'what is left for this key' : 'the balance';
   return (
@@ -71,10 +75,10 @@ export default function Overview() {
           </span>
         </Note>
       )}
-      {lasts !== null && lasts.days < FEW_DAYS && !startsAgainFirst && (balance.data?.balance ?? 0) > 0 && (
+      {isKnown && lasts !== null && lasts.days < FEW_DAYS && !startsAgainFirst && (balance.data?.balance ?? 0) > 0 && (
         <Note tone="warn">
           <span>
-            At the pace of {lasts.observed === 1 ? 'today' : `the last ${lasts.observed} days`}, {what}{' '}
+            At the pace of {lasts.observed === 1 ? 'today so far' : `the last ${lasts.observed} days`}, {what}{' '}
             {lasts.days === 0
               ? 'does not last for another day'
               : `lasts about ${lasts.days} ${lasts.days === 1 ? 'day' : 'days'}`}
@@ -143,7 +147,7 @@ function Figures({
   readonly days: readonly string[];
 }) {
   const { language } = useI18n();
-  /** What calls of the last days were charged, and what came back of it. */
+  /** What calls of the last days were charged, and what was given back of it. */
   const spent = (last: number, hint: string): { readonly value: string; readonly hint: string } => {
     if (usage === null) return { value: '…', hint };
     const first = days.at(-last) ?? '';
@@ -152,7 +156,7 @@ function Figures({
     const sum = (amounts: readonly number[]): number =>
       amounts.reduce((micros, usd) => micros + Math.round(usd * 1e6), 0) / 1e6;
     const back = sum(within.map(({ refunded = 0 }) => refunded));
-    return { value: money(sum(within.map((day) => day.spent)), language), hint: hint + cameBack(back, language) };
+    return { value: money(sum(within.map((day) => day.spent)), language), hint: hint + givenBack(back, language) };
   };
   const held = balance?.held ?? 0;
   const isChild = session.value?.me.parent_key_id !== undefined;

@@ -1,10 +1,11 @@
 import { useAddress, withQuery } from '../../address.tsx';
-import { Card, Empty, FailureNote, Select, type Series, TimeChart } from '../../design/index.ts';
+import { Empty, FailureNote } from '../../design/index.ts';
+import { Card, Select, type Series, TimeChart } from '../../design/more.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { lastDays, type Timed, timedRows } from '../shared/days.ts';
-import { callsOfKey, cameBack, keyNames, type Usage, usageOf } from './usage.ts';
+import { callsOfKey, givenBack, keyNames, type Usage, usageOf } from './usage.ts';
 
 const PERIODS = [
   ['', '30 days'],
@@ -111,7 +112,7 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
         {shown === null
           ? '…'
           : `${money(shown.total_spent, language)} for ${count(shown.total_calls, language)} ` +
-            `${shown.total_calls === 1 ? 'call' : 'calls'}${cameBack(shown.total_refunded, language)}, ` +
+            `${shown.total_calls === 1 ? 'call' : 'calls'}${givenBack(shown.total_refunded, language)}, ` +
             `${count(shown.free_calls, language)} of them used a free call. ${timed.unit === 'day' ? 'Days' : 'Hours'} are UTC.`}
       </p>
     </Card>

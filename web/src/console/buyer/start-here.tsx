@@ -1,5 +1,6 @@
 import { useAddress } from '../../address.tsx';
-import { Code, LinkButton } from '../../design/index.ts';
+import { LinkButton } from '../../design/index.ts';
+import { Code } from '../../design/more.ts';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { Step, Steps } from '../shared/steps.tsx';

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { Bar, Card, Empty, LinkButton, Table } from '../../design/index.ts';
+import { Empty, LinkButton } from '../../design/index.ts';
+import { Bar, Card, Table } from '../../design/more.ts';
 import { count, percent } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { callsOfKey, callsOfTag, keyNames, type Usage } from './usage.ts';

@@ -25,9 +25,9 @@ export const usageOf = (query: UsageQuery, signal: AbortSignal): Promise<Usage> 
 export const usageFile = (query: UsageQuery) =>
   api.value.GET('/api/v1/usage', { params: { query }, headers: { Accept: 'text/csv' }, parseAs: 'blob' });
 
-/** `, $0.0035 of it came back`; nothing came back: empty. */
-export const cameBack = (refunded: number | undefined, language: string): string =>
-  refunded === undefined || refunded === 0 ? '' : `, ${money(refunded, language)} of it came back`;
+/** `, $0.0035 of it given back`; nothing was given back: empty. */
+export const givenBack = (refunded: number | undefined, language: string): string =>
+  refunded === undefined || refunded === 0 ? '' : `, ${money(refunded, language)} of it given back`;
 
 /** What the sums of `usageOf` cover for the key of this tab, in words. */
 export const whose = (): string =>

@@ -1,10 +1,15 @@
 import { useId, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Dialog, FailureNote } from '../../design/index.ts';
+import { Button, FailureNote } from '../../design/index.ts';
+import { Dialog } from '../../design/more.ts';
 import { api, session } from '../../session.ts';
+import { showFirstFault } from '../shared/first-fault.ts';
 import { EMPTY_DRAFT, faultsOf, newKeyOf } from './draft.ts';
 import { BudgetFields, LabelField, MoreLimits } from './key-fields.tsx';
 import { useCalled } from './use-usage.ts';
+
+/** Needed here, because the other button makes a key without one. */
+const NEEDED = 'A budget is needed. A key may also be made without one: see "New key without a budget".';
 
 /** Makes a key below the one of this tab. */
 export function AgentDialog({
@@ -18,10 +23,11 @@ export function AgentDialog({
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const form = useId();
-  const faults = faultsOf(draft);
+  const [isTried, setTried] = useState(false);
   // A key below a child key is bounded by that one's budget.
   const isNeeded = session.value?.me.parent_key_id === undefined;
-  const isGood = Object.keys(faults).length === 0 && (!isNeeded || draft.amount.trim() !== '');
+  const isMissing = isTried && isNeeded && draft.amount.trim() === '';
+  const faults = { ...faultsOf(draft), ...(isMissing ? { amount: NEEDED } : {}) };
   const called = useCalled();
   const fields = {
     called,
@@ -31,6 +37,8 @@ export function AgentDialog({
     set: (change: object) => setDraft((before) => ({ ...before, ...change })),
   };
   const create = async (): Promise<void> => {
+    setTried(true);
+    if (Object.keys(faultsOf(draft)).length > 0 || (isNeeded && draft.amount.trim() === '')) return showFirstFault();
     setBusy(true);
     setFailure(null);
     try {
@@ -47,7 +55,7 @@ export function AgentDialog({
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={form} busy={busy} disabled={!isGood}>
+          <Button kind="primary" type="submit" form={form} busy={busy}>
             Make the key
           </Button>
         </>
@@ -60,9 +68,11 @@ export function AgentDialog({
       <form
         id={form}
         class="stack"
+        // The browser's own words would not say how to make a key without a budget.
+        noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          if (isGood && !busy) void create();
+          if (!busy) void create();
         }}
       >
         <LabelField {...fields} />

@@ -1,5 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { Badge, Bar } from '../../design/index.ts';
+import { Badge } from '../../design/index.ts';
+import { Bar } from '../../design/more.ts';
 import { ago, count, moment, money } from '../../i18n/format.ts';
 import { PERIODS } from './draft.ts';
 

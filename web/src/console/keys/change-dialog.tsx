@@ -1,6 +1,7 @@
 import { useId, useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Button, Dialog, FailureNote } from '../../design/index.ts';
+import { Button, FailureNote } from '../../design/index.ts';
+import { Dialog } from '../../design/more.ts';
 import { api, session } from '../../session.ts';
 import { changeOf, draftOf, faultsOf } from './draft.ts';
 import { BudgetFields, LabelField, MoreLimits, RateField } from './key-fields.tsx';

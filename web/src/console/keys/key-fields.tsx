@@ -1,5 +1,5 @@
 import './key-form.css';
-import { Check, Select, TextArea, TextInput } from '../../design/index.ts';
+import { Check, Select, TextArea, TextInput } from '../../design/more.ts';
 import { type Faults, type KeyDraft, PERIODS } from './draft.ts';
 
 type Props = {

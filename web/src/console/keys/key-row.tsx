@@ -45,15 +45,15 @@ export function KeyRow({
           {isActive && <Limits of={node} names={usage?.names} language={language} now={now} />}
           <li title={moment(key.created_at, language)}>made {ago(key.created_at, language, now)}</li>
           {key.last_used_at === null ? (
-            <li>never used</li>
+            <li>no call went through yet</li>
           ) : (
-            <li title={moment(key.last_used_at, language)}>last used {ago(key.last_used_at, language, now)}</li>
+            <li title={moment(key.last_used_at, language)}>last call {ago(key.last_used_at, language, now)}</li>
           )}
           {usage !== null && (
             <li>
               {usage.calls === 0
                 ? 'no calls in 30 days'
-                : `${count(usage.calls, language)} ${usage.calls === 1 ? 'call' : 'calls'} for ${money(usage.spent, language)} in 30 days`}
+                : `${count(usage.calls, language)} ${usage.calls === 1 ? 'call' : 'calls'} for ${money(usage.spent, language)} in 30 days${usage.hasBack && usage.spent > 0 ? ', before what was given back' : ''}`}
             </li>
           )}
           <Links of={key} />

@@ -1,7 +1,8 @@
 import './keys.css';
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Card, Empty, FailureNote, Note, SkeletonRows, Stat, Stats, say } from '../../design/index.ts';
+import { Button, Empty, FailureNote, Note, SkeletonRows, say } from '../../design/index.ts';
+import { Card, Stat, Stats } from '../../design/more.ts';
 import { ago, count, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -52,7 +53,7 @@ export default function Keys() {
           </>
         }
       />
-      <OwnStats own={own.data} rateLimit={me.rate_limit} />
+      <OwnStats own={own.data} rateLimit={me.rate_limit} hasBack={usage.data?.(me)?.hasBack === true} />
       {own.data !== null && own.data.operator_keys.length > 0 && (
         <Note tone="info">
           The operator of this gateway issued {own.data.operator_keys.length === 1 ? 'a key' : 'keys'} to this account:{' '}
@@ -117,20 +118,28 @@ export default function Keys() {
   );
 }
 
-function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; readonly rateLimit: number }) {
+function OwnStats({
+  own,
+  rateLimit,
+  hasBack,
+}: {
+  readonly own: Schemas['OwnKey'] | null;
+  readonly rateLimit: number;
+  readonly hasBack: boolean;
+}) {
   const { language } = useI18n();
   const lastUsed = own?.last_used_at ?? null;
   return (
     <Stats>
       <Stat
-        label="This key was last used"
-        value={own === null ? '…' : lastUsed === null ? 'Never' : ago(lastUsed, language, Date.now())}
-        hint="for a call of a service"
+        label="Last call of this key"
+        value={own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}
+        hint="refused calls are left out"
       />
       <Stat
         label="This key has spent"
         value={own === null ? '…' : money(own.total_spent, language)}
-        hint="since it was made"
+        hint={hasBack ? 'since it was made, before what was given back' : 'since it was made'}
       />
       <Stat
         label="This key may send"

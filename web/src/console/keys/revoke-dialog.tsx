@@ -1,5 +1,6 @@
 import { dataOf } from '../../api/client.ts';
-import { ConfirmDialog, Note } from '../../design/index.ts';
+import { Note } from '../../design/index.ts';
+import { ConfirmDialog } from '../../design/more.ts';
 import { api, forget, others } from '../../session.ts';
 import { shortId } from '../shared/cells.tsx';
 import type { Key } from './tree.ts';

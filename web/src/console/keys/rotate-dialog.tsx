@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Dialog, FailureNote, Select } from '../../design/index.ts';
+import { Button, FailureNote } from '../../design/index.ts';
+import { Dialog, Select } from '../../design/more.ts';
 import { api, replaceSecret } from '../../session.ts';
 
 const OVERLAPS = [

@@ -6,6 +6,8 @@ import type { Key } from './tree.ts';
 type Used = {
   readonly calls: number;
   readonly spent: number;
+  /** Whether something of what the account spent was given back: budgets count it no longer. */
+  readonly hasBack: boolean;
   /** Names of called services of the account. */
   readonly names: ReadonlyMap<string, string>;
 };
@@ -19,11 +21,12 @@ const MAX_USED = 1_000;
 export function useUsage(version: number): Resource<UsageOf> {
   const from = lastDays(30)[0] ?? '';
   return useResource(`${from} ${version}`, async (signal) => {
-    const { by_key: rows, by_service: services } = await usageOf({ from, limit: 1 }, signal);
+    const { by_key: rows, by_service: services, total_refunded: back = 0 } = await usageOf({ from, limit: 1 }, signal);
     const names = new Map(services.map(({ service_id, service_name }) => [service_id, service_name]));
-    const byKey = new Map(rows.map((row) => [row.key_id, { ...row, names }]));
+    const rest = { names, hasBack: back > 0 };
+    const byKey = new Map(rows.map((row) => [row.key_id, { ...row, ...rest }]));
     // A key that was not used has no row.
-    const missing = rows.length < MAX_USED ? { calls: 0, spent: 0, names } : null;
+    const missing = rows.length < MAX_USED ? { calls: 0, spent: 0, ...rest } : null;
     return (key: Key) => byKey.get(key.key_id) ?? missing;
   });
 }

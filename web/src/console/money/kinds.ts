@@ -5,7 +5,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   credit: 'Money added',
   debit: 'Money taken out',
   correction: 'Correction',
-  refund: 'Refund of call',
+  refund: 'Given back: call',
   charge: 'Calls to',
   pending: 'Calls of this moment that are not stored yet',
   earning: 'Calls of',
@@ -13,7 +13,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   payout: 'Paid out to you',
 };
 
-/** A fee with a call came back with its refund. */
+/** A fee with a call was given back with it. */
 export const kindText = ({
   kind,
   usage_id,
@@ -22,5 +22,5 @@ export const kindText = ({
   calls !== undefined && (kind === 'charge' || kind === 'earning')
     ? `${calls.toLocaleString('en')} ${calls === 1 ? 'call' : 'calls'} ${kind === 'charge' ? 'to' : 'of'}`
     : kind === 'fee' && usage_id !== undefined
-      ? 'Fee given back with the refund of call'
+      ? 'Fee given back: call'
       : (TEXTS[kind] ?? kind);

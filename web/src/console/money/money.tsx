@@ -1,6 +1,8 @@
 import './money.css';
+import { useAddress } from '../../address.tsx';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { type Column, Empty } from '../../design/index.ts';
+import { Empty } from '../../design/index.ts';
+import type { Column } from '../../design/more.ts';
 import { api, session } from '../../session.ts';
 import { Id, Signed, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
@@ -36,11 +38,14 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
 
 /** `/console/money` for buyers and `/console/statement` for others: what moved the account's money. */
 export default function Money() {
+  const { query } = useAddress();
   const me = session.value?.me;
   if (me === undefined) return null;
   const isBuyer = me.role === 'buyer';
   if (me.parent_key_id !== undefined) return <MoneyOfChild account={me.account_id} />;
   const ledger = LEDGERS[me.role];
+  const chosen = query.get('ledger') ?? '';
+  const isOfCalls = me.role === 'provider' ? chosen === 'wallet' : chosen !== 'earnings';
   const filters: readonly Filter[] = [...RANGE_FILTERS, ...(ledger === undefined ? [] : [ledger])];
   return (
     <>
@@ -63,7 +68,7 @@ export default function Money() {
         keyOf={keyOfMovement}
         empty={
           <Empty title="Nothing has moved yet">
-            {isBuyer
+            {isOfCalls
               ? 'Money that is added and the cost of calls appear here, each with the balance after it.'
               : 'Earnings, fees and payouts appear here, each with the balance after it.'}
           </Empty>

@@ -1,6 +1,7 @@
 import type { OperatorDetails } from '../../../../src/platform/operator.ts';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, LinkButton, Note, SkeletonCard, Stat, Stats } from '../../design/index.ts';
+import { FailureNote, LinkButton, Note, SkeletonCard } from '../../design/index.ts';
+import { Card, CopyButton, Stat, Stats } from '../../design/more.ts';
 import { useFact } from '../../first-data.ts';
 import { ago, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';

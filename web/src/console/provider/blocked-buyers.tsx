@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Card, ConfirmDialog, FailureNote, say } from '../../design/index.ts';
+import { Button, FailureNote, say } from '../../design/index.ts';
+import { Card, ConfirmDialog } from '../../design/more.ts';
 import { api } from '../../session.ts';
 import type { TabProps } from './service-frame.tsx';
 import { EN } from './service-words.tsx';

@@ -1,7 +1,8 @@
 import './provider.css';
 import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, SkeletonPage } from '../../design/index.ts';
+import { FailureNote, SkeletonPage } from '../../design/index.ts';
+import { Card, CopyButton } from '../../design/more.ts';
 import { bytes, duration, moment } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
@@ -66,7 +67,7 @@ export default function CallPage() {
 function Facts({ call }: { readonly call: Call }) {
   const kept = keptOf({ ...call, fee: call.fee ?? 0 });
   const wasOf = (before: number, after: number): string =>
-    before === after ? '' : `, ${usd(before)} before the refund`;
+    before === after ? '' : `, ${usd(before)} before it was given back`;
   return (
     <Card>
       <dl class="facts">

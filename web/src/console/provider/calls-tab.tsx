@@ -1,16 +1,6 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
-import {
-  Badge,
-  Card,
-  Empty,
-  FailureNote,
-  LinkButton,
-  SkeletonCard,
-  SkeletonStats,
-  Stat,
-  Stats,
-  TimeChart,
-} from '../../design/index.ts';
+import { Badge, Empty, FailureNote, LinkButton, SkeletonCard, SkeletonStats } from '../../design/index.ts';
+import { Card, Stat, Stats, TimeChart } from '../../design/more.ts';
 import { count, duration, percent } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
@@ -171,7 +161,7 @@ function CallsByDay({ id }: { readonly id: string }) {
         <Stat label="Failed by the service" value={count(data.failed, EN)} hint="Refunded: you earn nothing" />
         <Stat label="Mistakes of callers" value={count(data.caller_errors, EN)} hint="4xx: charged" />
         <Stat
-          label="Time taken, median"
+          label="Median of all calls"
           value={data.latency_ms.p50 === null ? '–' : duration(data.latency_ms.p50, EN)}
           hint={data.latency_ms.p95 === null ? undefined : `95 of 100 within ${duration(data.latency_ms.p95, EN)}`}
         />

@@ -1,5 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { Button, Check, TextInput } from '../../design/index.ts';
+import { Button } from '../../design/index.ts';
+import { Check, TextInput } from '../../design/more.ts';
 import type { PairDraft } from './listing-draft.ts';
 import { CREDENTIAL_HEADERS, MAX_UPSTREAM_HEADERS, MAX_UPSTREAM_PARAMETERS } from './rules.ts';
 import type { DraftForm } from './use-draft.ts';

@@ -1,18 +1,8 @@
 import './provider.css';
 import { useAddress } from '../../address.tsx';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import {
-  Card,
-  CopyButton,
-  Empty,
-  FailureNote,
-  LinkButton,
-  SkeletonPage,
-  Stat,
-  Stats,
-  Table,
-  TimeChart,
-} from '../../design/index.ts';
+import { Empty, FailureNote, LinkButton, SkeletonPage } from '../../design/index.ts';
+import { Card, CopyButton, Stat, Stats, Table, TimeChart } from '../../design/more.ts';
 import { count } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
@@ -137,7 +127,7 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
                 </a>
               ),
             },
-            { title: 'Calls without refunds', right: true, cell: (row) => count(row.calls, EN) },
+            { title: 'Calls not refunded', right: true, cell: (row) => count(row.calls, EN) },
             { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
             { title: 'Buyers paid', amount: (row) => row.gross },
             { title: 'Given back', amount: (row) => row.refunded },

@@ -1,5 +1,6 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { CopyButton, LinkButton } from '../../design/index.ts';
+import { LinkButton } from '../../design/index.ts';
+import { CopyButton } from '../../design/more.ts';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { Step, Steps } from '../shared/steps.tsx';

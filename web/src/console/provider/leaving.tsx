@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { onMove } from '../../address.tsx';
-import { Button, Dialog } from '../../design/index.ts';
+import { Button } from '../../design/index.ts';
+import { Dialog } from '../../design/more.ts';
 import { unsaved } from '../../unsaved.ts';
 
 /**

@@ -1,5 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { Check, Note, Select, TextArea, TextInput } from '../../design/index.ts';
+import { Note } from '../../design/index.ts';
+import { Check, Select, TextArea, TextInput } from '../../design/more.ts';
 import { readAmount } from '../shared/amount.ts';
 import { CredentialFields } from './credential-fields.tsx';
 import { Foretold, writtenLast } from './foretell.tsx';

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Button, Card, FailureNote, Note, say } from '../../design/index.ts';
+import { Button, FailureNote, Note, say } from '../../design/index.ts';
+import { Card } from '../../design/more.ts';
 import { api } from '../../session.ts';
 import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';
 import { AskBeforeLeaving } from './leaving.tsx';

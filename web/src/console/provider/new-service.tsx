@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
 import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf } from '../../api/client.ts';
-import { Button, Card, FailureNote, LinkButton, Note, say } from '../../design/index.ts';
+import { Button, FailureNote, LinkButton, Note, say } from '../../design/index.ts';
+import { Card } from '../../design/more.ts';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';

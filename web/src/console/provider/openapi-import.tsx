@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Check, Dialog, FailureNote, Field, Note, say, TextArea, TextInput } from '../../design/index.ts';
+import { Button, FailureNote, Note, say } from '../../design/index.ts';
+import { Check, Dialog, Field, TextArea, TextInput } from '../../design/more.ts';
 import { api } from '../../session.ts';
 import { writtenLast } from './foretell.tsx';
 import { ImportPreview } from './import-preview.tsx';

@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
 import { type Cost, operationCost } from '../../cost.ts';
-import { Button, Dialog, Select, TextArea, TextInput } from '../../design/index.ts';
+import { Button } from '../../design/index.ts';
+import { Dialog, Select, TextArea, TextInput } from '../../design/more.ts';
 import { readAmount } from '../shared/amount.ts';
+import { showFirstFault } from '../shared/first-fault.ts';
 import { afterPointer } from './after-pointer.ts';
 import { maxPriceOf } from './listing-draft.ts';
 import {
@@ -52,10 +54,13 @@ export function OperationDialog({
   });
   const done = (): void => {
     setTouched(new Set(Object.keys(draft)));
-    if (Object.keys(faults).length > 0) return;
-    const made = operationOf(draft, isMcp);
-    if (isTaken(made)) setTaken(true);
-    else onDone(made);
+    const made = Object.keys(faults).length > 0 ? null : operationOf(draft, isMcp);
+    if (made !== null && isTaken(made)) setTaken(true);
+    else if (made !== null) {
+      onDone(made);
+      return;
+    }
+    showFirstFault();
   };
   const price = draft.price.trim() === '' ? null : readAmount(draft.price).usd;
   const own = { price: price ?? undefined, max_price: maxPriceOf(draft.max_price) ?? undefined };

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { type Cost, mostOf, operationCost } from '../../cost.ts';
-import { Button, Card, Check, Empty, FailureNote, Note, say, Table } from '../../design/index.ts';
+import { Button, Empty, FailureNote, Note, say } from '../../design/index.ts';
+import { Card, Check, Table } from '../../design/more.ts';
 import { api } from '../../session.ts';
 import { Foretold, writtenLast } from './foretell.tsx';
 import { AskBeforeLeaving } from './leaving.tsx';

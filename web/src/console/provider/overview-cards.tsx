@@ -1,9 +1,10 @@
 import type { Schemas } from '../../api/client.ts';
-import { Card, LinkButton, Table } from '../../design/index.ts';
+import { LinkButton } from '../../design/index.ts';
+import { Card, Table } from '../../design/more.ts';
 import { count, percent } from '../../i18n/format.ts';
-import { qualityText, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
 import { lastDays } from '../shared/days.ts';
-import { EN, Listed } from './service-words.tsx';
+import { EN } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 type ServiceStats = Schemas['ServiceStats'];
@@ -99,11 +100,15 @@ export function ServicesCard({
               </a>
             ),
           },
-          { title: 'Status', cell: ({ status }) => <Listed status={status} /> },
+          { title: 'Status', cell: ({ status }) => <State value={status} /> },
           {
             title: 'Quality',
             right: true,
-            cell: (service) => <a href={`/console/services/${service.id}/quality`}>{qualityText(service)}</a>,
+            cell: (service) => (
+              <a href={`/console/services/${service.id}/quality`}>
+                <QualityOf service={service} />
+              </a>
+            ),
           },
           { title: 'Uptime', right: true, cell: uptimeText },
           { title: 'Calls, 30 days', right: true, cell: ({ id }) => number(stats?.get(id)?.calls) },

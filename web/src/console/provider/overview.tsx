@@ -1,6 +1,7 @@
 import './provider.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Card, FailureNote, LinkButton, SkeletonPage, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { FailureNote, LinkButton, SkeletonPage } from '../../design/index.ts';
+import { Card, Stat, Stats, TimeChart } from '../../design/more.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { lastDays, timedRows } from '../shared/days.ts';
@@ -34,6 +35,7 @@ export default function Overview() {
     <>
       <PageHead
         title="Overview"
+        lead="What your services earn, and how their calls go."
         actions={
           services.data !== null &&
           services.data.services.length > 0 && <LinkButton href="/console/services/new">List a service</LinkButton>

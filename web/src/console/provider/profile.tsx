@@ -1,6 +1,7 @@
 import './provider.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Card, FailureNote, SkeletonCard, say, TextInput } from '../../design/index.ts';
+import { Button, FailureNote, SkeletonCard, say } from '../../design/index.ts';
+import { Card, TextInput } from '../../design/more.ts';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';

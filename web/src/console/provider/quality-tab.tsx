@@ -1,5 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { Card, Empty, FailureNote, SkeletonPage, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { Empty, FailureNote, SkeletonPage } from '../../design/index.ts';
+import { Card, Stat, Stats, TimeChart } from '../../design/more.ts';
 import { ago, count, duration, percent } from '../../i18n/format.ts';
 import { lastDays, secondsOf } from '../shared/days.ts';
 import { useStats } from './calls-tab.tsx';
@@ -62,7 +63,7 @@ function Judged({ id, quality, inputs }: { readonly id: string; readonly quality
           <dd>
             {inputs.latency_ms === null
               ? 'No success yet whose time could be measured.'
-              : `${duration(inputs.latency_ms, EN)} to the last byte, compared with the services of your category.`}
+              : `Typical latency ${duration(inputs.latency_ms, EN)}, which buyers see: the mean over buyers, to the last byte. It is compared with the services of your category.`}
           </dd>
           <dt>Judged</dt>
           <dd>{ago(inputs.computed_at, EN, Date.now())}</dd>
@@ -98,6 +99,7 @@ function RateByDay({ stats }: { readonly stats: Stats30 }) {
         times={days.map(secondsOf)}
         series={[{ name: 'Succeeded', kind: 'bar', values: days.map((day) => rates.get(day) ?? null) }]}
         format={(share) => percent(share, EN)}
+        top={1}
         height={160}
       />
     </Card>

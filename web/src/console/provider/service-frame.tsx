@@ -2,23 +2,15 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import {
-  Button,
-  ConfirmDialog,
-  Empty,
-  FailureNote,
-  LinkButton,
-  Note,
-  SkeletonPage,
-  say,
-  useChosenInView,
-} from '../../design/index.ts';
+import { Button, Empty, FailureNote, LinkButton, Note, SkeletonPage, say } from '../../design/index.ts';
+import { ConfirmDialog, useChosenInView } from '../../design/more.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { unsaved } from '../../unsaved.ts';
+import { State } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { nameOfService } from './service-names.ts';
-import { EN, Listed, NextPrice } from './service-words.tsx';
+import { EN, NextPrice } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 
@@ -90,7 +82,7 @@ export function ServiceFrame({
         title={service.name}
         lead={
           <span class="row">
-            <Listed status={service.status} />
+            <State value={service.status} />
             <span class="small">{service.price_label}</span>
           </span>
         }

@@ -2,7 +2,6 @@ import type { Schemas } from '../../api/client.ts';
 import { type Cost, comingCost, costWords, isByUse } from '../../cost.ts';
 import { Badge } from '../../design/index.ts';
 import { ago, moment, money } from '../../i18n/format.ts';
-import { State } from '../shared/cells.tsx';
 import { operationName } from './operation-draft.ts';
 
 type Service = Schemas['Service'];
@@ -56,10 +55,6 @@ function comingOperations({ next_price: next }: Service): string[] {
     return old === undefined ? what : `${what} instead of ${usdCost({ price: old, max_price: oldMax })}`;
   });
 }
-
-/** A draft, or a service that its provider has paused, is not listed. */
-export const Listed = ({ status }: Pick<Service, 'status'>) =>
-  status === 'paused' ? <Badge tone="warn">Not listed</Badge> : <State value={status} />;
 
 export function Reachable({ service }: { readonly service: Service }) {
   if (service.reachable === undefined) return <Badge>Not checked yet</Badge>;

@@ -2,11 +2,11 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty, LinkButton } from '../../design/index.ts';
 import { count, day } from '../../i18n/format.ts';
 import { api } from '../../session.ts';
-import { qualityText, uptimeText } from '../shared/cells.tsx';
+import { QualityOf, State, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { nameServices } from './service-names.ts';
-import { EN, Listed, NextPrice, Reachable } from './service-words.tsx';
+import { EN, NextPrice, Reachable } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 const PAGE = 50;
@@ -45,7 +45,7 @@ export function ServicesList() {
               </span>
             ),
           },
-          { title: 'Status', cell: (service) => <Listed status={service.status} /> },
+          { title: 'Status', cell: (service) => <State value={service.status} /> },
           {
             title: 'Price',
             cell: (service) => (
@@ -62,7 +62,7 @@ export function ServicesList() {
               </span>
             ),
           },
-          { title: 'Quality', right: true, cell: qualityText },
+          { title: 'Quality', right: true, cell: (service) => <QualityOf service={service} /> },
           { title: 'Uptime', right: true, cell: uptimeText },
           { title: 'Endpoint', cell: (service) => <Reachable service={service} /> },
           { title: 'Listed', right: true, cell: ({ created_at: at }) => day(at.slice(0, 10), EN) },

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Button, Card, ConfirmDialog, FailureNote } from '../../design/index.ts';
+import { Button, FailureNote } from '../../design/index.ts';
+import { Card, ConfirmDialog } from '../../design/more.ts';
 import { ago, moment } from '../../i18n/format.ts';
 import { api } from '../../session.ts';
 import type { TabProps } from './service-frame.tsx';

@@ -2,7 +2,8 @@ import { useRef, useState } from 'preact/hooks';
 import type { Schemas } from '../../api/client.ts';
 import { type CallRequest, type CallState, send } from '../../calls/send.ts';
 import { STATUS_TEXTS } from '../../calls/status-texts.ts';
-import { Badge, Button, Card, Code, Note, Select, TextArea, TextInput } from '../../design/index.ts';
+import { Badge, Button, Note } from '../../design/index.ts';
+import { Card, Code, Select, TextArea, TextInput } from '../../design/more.ts';
 import { bytes, duration } from '../../i18n/format.ts';
 import { session } from '../../session.ts';
 import { readHeaders } from './header-lines.ts';
@@ -183,9 +184,9 @@ function AnswerShown({
           </Badge>
           {phase === 'done' && <span class="small soft">{duration(ms, EN)}</span>}
           {response.usageId !== null && (
-            <code class="faint small break" title="X-ACF-Usage-Id">
-              {response.usageId}
-            </code>
+            <a class="small" href={`/console/calls/${response.usageId}`} title={response.usageId}>
+              This call
+            </a>
           )}
         </div>
       )}

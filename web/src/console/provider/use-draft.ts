@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { ApiFailure } from '../../api/client.ts';
+import { showFirstFault } from '../shared/first-fault.ts';
 import { sentence } from '../shared/sentence.ts';
 import { afterPointer } from './after-pointer.ts';
 import type { Draft } from './listing-draft.ts';
@@ -103,9 +104,4 @@ function fieldOf(error: unknown, draft: object): Refused | null {
   const [, field = '', rest = '', text = ''] = /^([a-z_]+)((?:\.[^:]+)?): ([\s\S]+)$/.exec(error.message) ?? [];
   if (!Object.hasOwn(draft, field)) return null;
   return { [field]: rest === '' ? sentence(text) : `${rest.slice(1)} ${text}` };
-}
-
-/** After the errors are in the page, the first one is scrolled into view, and its field gets the focus. */
-function showFirstFault(): void {
-  requestAnimationFrame(() => document.querySelector<HTMLElement>('.listing-form [aria-invalid="true"]')?.focus());
 }

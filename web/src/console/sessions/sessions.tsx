@@ -1,17 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Schemas } from '../../api/client.ts';
-import {
-  Badge,
-  Button,
-  Card,
-  type Column,
-  ConfirmDialog,
-  Empty,
-  FailureNote,
-  Skeleton,
-  say,
-  Table,
-} from '../../design/index.ts';
+import { Badge, Button, Empty, FailureNote, Skeleton, say } from '../../design/index.ts';
+import { Card, type Column, ConfirmDialog, Table } from '../../design/more.ts';
 import { useResource } from '../../resource.ts';
 import { endSession, session, sessionsHere, signOut } from '../../session.ts';
 import { Id, When } from '../shared/cells.tsx';

@@ -1,4 +1,5 @@
 import { Badge, type Tone } from '../../design/index.ts';
+import { hasFewBuyers } from '../../few-buyers.ts';
 import { clockRange, count, date, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { outcomeOf } from './outcome.ts';
@@ -42,9 +43,18 @@ export function AskedFor({ call: { replays } }: { readonly call: { readonly repl
   );
 }
 
-/** The quality of a service, or that no calls went into it. */
-export const qualityText = ({ quality, rated }: { readonly quality: number; readonly rated: boolean }): string =>
-  rated ? quality.toFixed(1) : 'Not rated';
+type Judged = { readonly quality: number; readonly rated: boolean } & Parameters<typeof hasFewBuyers>[0];
+
+/** The quality of a service, how few have judged it, or that no calls went into it. */
+export const QualityOf = ({ service }: { readonly service: Judged }) =>
+  !service.rated ? (
+    <>Not rated</>
+  ) : (
+    <span class="amount-lines">
+      <span>{service.quality.toFixed(1)}</span>
+      {hasFewBuyers(service) && <span class="faint small nowrap">few buyers</span>}
+    </span>
+  );
 
 /** A column for lists of services. It also shows the uptime, which is not part of the quality. */
 export const uptimeText = ({ uptime }: { readonly uptime?: { readonly last_30_days: number } | undefined }): string =>
@@ -91,10 +101,14 @@ const TONES: Readonly<Record<string, Tone>> = {
   refused: 'bad',
 };
 
-/** The state of an account, a service, a key, a repair or an act, with the API's word. */
-export const State = ({ value }: { readonly value: string }) => (
-  <Badge tone={TONES[value] ?? 'plain'}>{value.charAt(0).toUpperCase() + value.slice(1).replaceAll('_', ' ')}</Badge>
-);
+/** States whose word in the API says less. A draft of a service, too, is paused. */
+const WORDS: Readonly<Record<string, string>> = { paused: 'not listed' };
+
+/** The state of an account, a service, a key, a repair or an act. */
+export function State({ value }: { readonly value: string }) {
+  const word = (WORDS[value] ?? value).replaceAll('_', ' ');
+  return <Badge tone={TONES[value] ?? 'plain'}>{word.charAt(0).toUpperCase() + word.slice(1)}</Badge>;
+}
 
 /** `+ $10.00`, `− $0.002`: the sign is said in words, too, to those who cannot see it. @param text  the amount without its sign */
 export function Signed({ amount, text }: { readonly amount: number; readonly text: string }) {

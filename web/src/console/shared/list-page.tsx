@@ -1,17 +1,8 @@
 import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { type Address, useAddress, withQuery } from '../../address.tsx';
-import {
-  Button,
-  Card,
-  type Column,
-  Empty,
-  FailureNote,
-  LinkButton,
-  Select,
-  SkeletonRows,
-  Table,
-  TextInput,
-} from '../../design/index.ts';
+import { Button, Empty, FailureNote, LinkButton, SkeletonRows } from '../../design/index.ts';
+import { Card, type Column, Select, Table, TextInput } from '../../design/more.ts';
 import { useResource } from '../../resource.ts';
 import { session } from '../../session.ts';
 import { type AskFile, CsvExport } from './csv-export.tsx';
@@ -78,8 +69,9 @@ export function ListPage<Row>({
     <Card flush>
       {(filters.length > 0 || file !== undefined) && (
         <div class="list-head">
-          <FilterForm filters={filters} query={query} />
-          {file !== undefined && <ListFile {...file} query={query} />}
+          <FilterForm filters={filters} query={query}>
+            {file !== undefined && <ListFile {...file} query={query} />}
+          </FilterForm>
         </div>
       )}
       {page.failure !== null && (
@@ -161,11 +153,34 @@ export const queryOf = (query: URLSearchParams, names: readonly string[]): Query
 const withoutFilters = (address: Address, filters: readonly Filter[]): string =>
   withQuery(address, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
 
-/** Fields that change the address. @param query the present values */
-export function FilterForm({ filters, query }: { readonly filters: readonly Filter[]; readonly query: Query }) {
+/**
+ * Fields that change the address; on a phone they are folded.
+ *
+ * @param query the present values
+ * @param children beside the fields
+ */
+export function FilterForm({
+  filters,
+  query,
+  children,
+}: {
+  readonly filters: readonly Filter[];
+  readonly query: Query;
+  readonly children?: ComponentChildren;
+}) {
   const address = useAddress();
-  if (filters.length === 0) return <span />;
-  const isFiltered = filters.some(({ name }) => query[name] !== undefined);
+  const form = useRef<HTMLFormElement>(null);
+  const toggle = useRef<HTMLButtonElement>(null);
+  const fields = useId();
+  const [isOpen, setOpen] = useState(false);
+  // The fields follow the address when the reader goes back.
+  useEffect(() => {
+    for (const { name } of filters) {
+      const field = form.current?.elements.namedItem(name);
+      if (field instanceof HTMLInputElement || field instanceof HTMLSelectElement) field.value = query[name] ?? '';
+    }
+  }, [JSON.stringify(query)]);
+  const on = filters.filter(({ name }) => query[name] !== undefined).length;
   const apply = (form: HTMLFormElement): void => {
     const values = new FormData(form);
     const changes = filters.map(({ name }) => [name, String(values.get(name) ?? '').trim()] as const);
@@ -173,41 +188,61 @@ export function FilterForm({ filters, query }: { readonly filters: readonly Filt
   };
   return (
     <form
-      class="list-filters"
-      // The fields follow the address when the reader goes back.
-      key={JSON.stringify(query)}
+      ref={form}
+      class={isOpen ? 'list-filters is-open' : 'list-filters'}
       onSubmit={(event) => {
         event.preventDefault();
         apply(event.currentTarget);
+        // On a phone the list would stay below the fields, and the focus on nothing.
+        setOpen(false);
+        toggle.current?.focus();
       }}
     >
-      {filters.map(({ name, label, options, placeholder, type = 'text' }) =>
-        options === undefined ? (
-          <TextInput
-            key={name}
-            label={label}
-            name={name}
-            type={type}
-            placeholder={placeholder ?? ''}
-            defaultValue={query[name] ?? ''}
-          />
-        ) : (
-          <Select
-            key={name}
-            label={label}
-            name={name}
-            options={options}
-            value={query[name] ?? ''}
-            onChange={(event) => apply(event.currentTarget.form as HTMLFormElement)}
-          />
-        ),
+      {filters.length > 0 && (
+        <button
+          ref={toggle}
+          type="button"
+          class="button filters-toggle"
+          aria-expanded={isOpen}
+          aria-controls={fields}
+          onClick={() => setOpen(!isOpen)}
+        >
+          Filters
+          {on > 0 && <span class="filters-on">{on}</span>}
+        </button>
       )}
-      <Button type="submit">Apply</Button>
-      {isFiltered && (
-        <LinkButton kind="quiet" small href={withoutFilters(address, filters)}>
-          Clear
-        </LinkButton>
-      )}
+      <div class="list-fields" id={fields}>
+        {filters.map(({ name, label, options, placeholder, type = 'text' }) =>
+          options === undefined ? (
+            <TextInput
+              key={name}
+              label={label}
+              name={name}
+              type={type}
+              placeholder={placeholder ?? ''}
+              defaultValue={query[name] ?? ''}
+            />
+          ) : (
+            <Select
+              key={name}
+              label={label}
+              name={name}
+              options={options}
+              value={query[name] ?? ''}
+              onChange={(event) => apply(event.currentTarget.form as HTMLFormElement)}
+            />
+          ),
+        )}
+      </div>
+      <div class="list-acts">
+        {filters.length > 0 && <Button type="submit">Apply</Button>}
+        {on > 0 && (
+          <LinkButton kind="quiet" small href={withoutFilters(address, filters)}>
+            Clear
+          </LinkButton>
+        )}
+        {children}
+      </div>
     </form>
   );
 }

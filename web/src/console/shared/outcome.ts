@@ -48,8 +48,8 @@ const REFUNDS: Readonly<Record<string, readonly [reason: string, text: string]>>
 };
 const FAILURES = new Set(['upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut', 'upstream_denied']);
 const REFUNDED = {
-  buyer: 'You paid nothing: the money, or the free call, came back.',
-  others: 'The buyer paid nothing: the money, or the free call, went back.',
+  buyer: 'You paid nothing: it was not charged, and no free call was used.',
+  others: 'The buyer paid nothing: it was not charged, and no free call was used.',
 } as const;
 
 /** Why calls were refunded or refused, in words. A code that this page does not know is shown as words, too. */

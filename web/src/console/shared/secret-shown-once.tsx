@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Schemas } from '../../api/client.ts';
-import { Button, Code, Dialog, FailureNote, Note } from '../../design/index.ts';
+import { Button, FailureNote, Note } from '../../design/index.ts';
+import { Code, Dialog } from '../../design/more.ts';
 
 /**
  * Shows a secret once, until its owner says that it is stored. Escape does not close it.

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { Badge, Card } from '../../design/index.ts';
+import { Badge } from '../../design/index.ts';
+import { Card } from '../../design/more.ts';
 
 /**
  * The first steps of a new user, in order.

@@ -1,17 +1,8 @@
 import { useState } from 'preact/hooks';
 import { useAddress } from '../../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../../api/client.ts';
-import {
-  CopyButton,
-  Empty,
-  FailureNote,
-  LinkButton,
-  Note,
-  SkeletonPage,
-  Stat,
-  Stats,
-  Tabs,
-} from '../../../design/index.ts';
+import { Empty, FailureNote, LinkButton, Note, SkeletonPage } from '../../../design/index.ts';
+import { CopyButton, Stat, Stats, Tabs } from '../../../design/more.ts';
 import { count, date, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';

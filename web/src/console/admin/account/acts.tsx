@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../../api/client.ts';
-import { Button, ConfirmDialog, Dialog, say, TextInput } from '../../../design/index.ts';
+import { Button, say } from '../../../design/index.ts';
+import { ConfirmDialog, Dialog, TextInput } from '../../../design/more.ts';
 import { money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { api, session } from '../../../session.ts';

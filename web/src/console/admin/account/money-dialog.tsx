@@ -1,10 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Schemas } from '../../../api/client.ts';
-import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../design/index.ts';
+import { Button, FailureNote, Note, say } from '../../../design/index.ts';
+import { Dialog, TextInput } from '../../../design/more.ts';
 import { ago, moment, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';
 import { readAmount } from '../../shared/amount.ts';
+import { showFirstFault } from '../../shared/first-fault.ts';
 import { sentence } from '../../shared/sentence.ts';
 import {
   type Draft,
@@ -74,7 +76,7 @@ export function MoneyDialog({
   };
   const send = async (): Promise<void> => {
     setIsTried(true);
-    if (Object.values(faults).some((fault) => fault !== null)) return;
+    if (Object.values(faults).some((fault) => fault !== null)) return showFirstFault();
     setBusy(true);
     setFailure(null);
     setBefore(null);

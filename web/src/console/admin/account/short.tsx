@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Schemas } from '../../../api/client.ts';
-import { Card, type Column, FailureNote, SkeletonRows, Table } from '../../../design/index.ts';
+import { FailureNote, SkeletonRows } from '../../../design/index.ts';
+import { Card, type Column, Table } from '../../../design/more.ts';
 import type { Resource } from '../../../resource.ts';
 
 export type TabProps = { readonly account: Schemas['AccountDetails']; readonly onChanged: () => void };

@@ -1,5 +1,6 @@
 import { dataOf, type Schemas } from '../../../api/client.ts';
-import { Empty } from '../../../design/index.ts';
+import { Empty, FailureNote, SkeletonPage } from '../../../design/index.ts';
+import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
 import { kindText } from '../../money/kinds.ts';
 import { keyOfMovement, movementColumns, withHad } from '../../money/money.tsx';
@@ -7,14 +8,18 @@ import { RANGE_FILTERS } from '../../shared/days.ts';
 import { type Filter, ListPage } from '../../shared/list-page.tsx';
 import type { TabProps } from './short.tsx';
 
-const FILTERS: readonly Filter[] = [
+type Ledger = 'wallet' | 'earnings';
+const LEDGERS: Readonly<Record<Ledger, string>> = { wallet: 'Balance for calls', earnings: 'Earnings' };
+
+/** @param first the one that is shown without a choice */
+const filtersOf = (first: Ledger, second: Ledger): readonly Filter[] => [
   ...RANGE_FILTERS,
   {
     name: 'ledger',
     label: 'Which money',
     options: [
-      ['', 'Balance for calls'],
-      ['earnings', 'Earnings'],
+      ['', LEDGERS[first]],
+      [second, LEDGERS[second]],
     ],
   },
 ];
@@ -30,17 +35,30 @@ function callsOf(accountId: string, { kind, at, service_id = '', usage_id }: Sch
   return `/console/calls?${new URLSearchParams({ [party]: accountId, service_id, from: day, to: day })}`;
 }
 
-/** The statement, as the account itself sees it. */
+/** The statement, as the account itself sees it: of what it earned, if it has earned anything. */
 export function StatementOf({ account }: TabProps) {
   const id = account.account_id;
   const path = { id };
+  const earned = useResource(`earnings of ${id}`, async (signal) => {
+    const query = { ledger: 'earnings', limit: 1 } as const;
+    const asked = api.value.GET('/api/v1/admin/accounts/{id}/statement', { params: { path, query }, signal });
+    return (await dataOf(asked)).movements.length > 0;
+  });
+  if (earned.data === null) {
+    return earned.failure === null ? (
+      <SkeletonPage shape="list" />
+    ) : (
+      <FailureNote failure={earned.failure} retry={earned.reload} />
+    );
+  }
+  const [first, second]: readonly [Ledger, Ledger] = earned.data ? ['earnings', 'wallet'] : ['wallet', 'earnings'];
   return (
     <ListPage<Schemas['Movement']>
       caption="Statement of the account"
-      filters={FILTERS}
+      filters={filtersOf(first, second)}
       ask={async (query, signal) => {
         const asked = api.value.GET('/api/v1/admin/accounts/{id}/statement', {
-          params: { path, query: { ...query, limit: 50 } },
+          params: { path, query: { ledger: first, ...query, limit: 50 } },
           signal,
         });
         const page = await dataOf(asked);
@@ -53,7 +71,7 @@ export function StatementOf({ account }: TabProps) {
         name: `statement-${id}`,
         ask: (query) =>
           api.value.GET('/api/v1/admin/accounts/{id}/statement', {
-            params: { path, query },
+            params: { path, query: { ledger: first, ...query } },
             headers: { Accept: 'text/csv' },
             parseAs: 'blob',
           }),

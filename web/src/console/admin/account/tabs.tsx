@@ -4,9 +4,8 @@ import { duration } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
-import { OutcomeBadge, qualityText, Signed, State, When } from '../../shared/cells.tsx';
-import { Action, Actor } from '../audit.tsx';
-import { Changes } from '../parts.tsx';
+import { OutcomeBadge, QualityOf, Signed, State, When } from '../../shared/cells.tsx';
+import { Action, Actor, Changed } from '../audit.tsx';
 import { NEWEST, Short, type TabProps } from './short.tsx';
 
 export { KeysOf } from './keys.tsx';
@@ -27,7 +26,7 @@ export function ServicesOf({ account }: TabProps) {
         { title: 'Status', cell: (row) => <State value={row.status} /> },
         { title: 'Category', cell: (row) => row.category },
         { title: 'Price', cell: (row) => row.price_label },
-        { title: 'Quality', right: true, cell: qualityText },
+        { title: 'Quality', right: true, cell: (row) => <QualityOf service={row} /> },
         { title: 'Listed', cell: (row) => <When at={row.created_at} /> },
       ]}
       empty={<Empty title="No services">This account sells nothing.</Empty>}
@@ -143,7 +142,7 @@ export function AuditOf({ account }: TabProps) {
         { title: 'When', cell: (act) => <When at={act.at} /> },
         { title: 'Action', cell: (act) => <Action act={act} /> },
         { title: 'By', cell: (act) => <Actor act={act} /> },
-        { title: 'What changed', wide: true, cell: (act) => <Changes before={act.before} after={act.after} /> },
+        { title: 'What changed', wide: true, cell: (act) => <Changed act={act} /> },
       ]}
       empty={<Empty title="Nothing yet">Acts such as credits and suspensions show here.</Empty>}
       more={<a href={`/console/audit?subject=${id}`}>All of it</a>}

@@ -1,4 +1,5 @@
-import { Badge, Card, FailureNote, Note, SkeletonPage, Stat, Stats, Table, TimeChart } from '../../../design/index.ts';
+import { Badge, FailureNote, Note, SkeletonPage } from '../../../design/index.ts';
+import { Card, Stat, Stats, Table, TimeChart } from '../../../design/more.ts';
 import { bytes, count, duration, percent } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { codeText } from '../../shared/outcome.ts';

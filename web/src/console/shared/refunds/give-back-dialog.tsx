@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks';
 import { ApiFailure, type Schemas } from '../../../api/client.ts';
-import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../design/index.ts';
+import { Button, FailureNote, Note, say } from '../../../design/index.ts';
+import { Dialog, TextInput } from '../../../design/more.ts';
 import { moment, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { readAmount } from '../amount.ts';
+import { showFirstFault } from '../first-fault.ts';
 import { sentence } from '../sentence.ts';
 import { draftOf, type Given, giveBack, isUnknown } from './give-back.ts';
 import { leftOf, sharesOf } from './shares.ts';
@@ -43,7 +45,7 @@ export function GiveBackDialog({
   const faults = {
     amount: fault === null ? null : sentence(fault),
     reason: draft.reason.trim() === '' ? 'Say why: the buyer and the provider read it.' : null,
-    reference: draft.reference.trim() === '' ? 'A reference is needed: it makes the refund count once.' : null,
+    reference: draft.reference.trim() === '' ? 'A reference is needed: it makes this count once.' : null,
   };
   const change = (changes: Partial<typeof draft>): void => {
     setDraft({ ...draft, ...changes });
@@ -51,7 +53,7 @@ export function GiveBackDialog({
   };
   const send = async (): Promise<void> => {
     setIsTried(true);
-    if (Object.values(faults).some((each) => each !== null)) return;
+    if (Object.values(faults).some((each) => each !== null)) return showFirstFault();
     setBusy(true);
     setFailure(null);
     setBefore(null);
@@ -73,13 +75,13 @@ export function GiveBackDialog({
   };
   return (
     <Dialog
-      title="Refund this call"
+      title="Give this call back"
       onClose={onClose}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" busy={busy} onClick={() => void send()}>
-            {value === null ? 'Refund' : `Refund ${usd(value)}`}
+            {value === null ? 'Give back' : `Give back ${usd(value)}`}
           </Button>
         </>
       }
@@ -91,7 +93,8 @@ export function GiveBackDialog({
       </p>
       {first.isRetry && (
         <Note tone="warn">
-          The outcome of this refund is not known. Send it again unchanged: with the same reference it counts once.
+          Nobody knows yet whether this was carried out. Send it again unchanged: with the same reference it counts
+          once.
         </Note>
       )}
       <form
@@ -129,7 +132,7 @@ export function GiveBackDialog({
           spellcheck={false}
           value={draft.reference}
           error={isTried ? faults.reference : null}
-          hint="A refund with this reference counts once, however often it is sent. The buyer sees it."
+          hint="With this reference it counts once, however often it is sent. The buyer sees it."
           onInput={(event) => change({ reference: event.currentTarget.value })}
         />
         {/* Enter in a field sends. */}
@@ -140,7 +143,7 @@ export function GiveBackDialog({
       {before !== null && (
         <Note tone="warn">
           {usd(before.refund.amount)} was given back with this reference before, on{' '}
-          {moment(before.refund.created_at, language)}: nothing moved again. If this is another refund, change the
+          {moment(before.refund.created_at, language)}: nothing moved again. If this is another one, change the
           reference.
         </Note>
       )}

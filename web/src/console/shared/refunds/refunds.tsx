@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Schemas } from '../../../api/client.ts';
-import { Button, Card, Note, Table } from '../../../design/index.ts';
+import { Button, Note } from '../../../design/index.ts';
+import { Card, Table } from '../../../design/more.ts';
 import { money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { When } from '../cells.tsx';
@@ -50,7 +51,7 @@ export function GiveBack({
   const left = leftOf(call);
   const isOld = Date.now() - Date.parse(call.created_at) > REFUND_DAYS * 86_400_000;
   return (
-    <Card title="Refund this call">
+    <Card title="Give this call back">
       <div class="stack-tight">
         {left === 0 ? (
           <Note tone="good">All of it was given back.</Note>
@@ -61,10 +62,10 @@ export function GiveBack({
             <p class="soft">
               {giver.isOperator
                 ? 'The buyer gets the money back, the provider loses what it earned, and the platform its fee. What the earnings do not cover the platform pays.'
-                : 'If the buyer is right: they get the money back, at once, out of your earnings. A whole refund counts as a failure in the quality of the service.'}
+                : 'If the buyer is right: they get the money back, at once, out of your earnings. A call that is given back whole counts as a failure in the quality of the service.'}
             </p>
             <div>
-              <Button onClick={() => setOpen(true)}>Refund this call</Button>{' '}
+              <Button onClick={() => setOpen(true)}>Give this call back</Button>{' '}
               {left < call.amount && <span class="small soft">{money(left, language)} is left of it.</span>}
             </div>
           </>

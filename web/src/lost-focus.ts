@@ -1,0 +1,41 @@
+const FOCUSABLE = ':is(a[href], button, input, select, textarea, summary, [tabindex]):not(:disabled)';
+
+/** What has the focus, or had it when it was removed or disabled. */
+let last: Element | null = null;
+/** What a Tab passes before it, nearest first. */
+let before: readonly HTMLElement[] = [];
+
+const isThere = (one: Element): boolean => one.isConnected && !one.matches(':disabled');
+
+/**
+ * A button may vanish, or be disabled, because it was pressed. The browser would then leave the focus to nobody, and throw a screen reader to the top
+ * of the page. This puts it on what comes before, so that a Tab goes on from there.
+ */
+export function keepFocus(): void {
+  const page = document.body;
+  addEventListener('focusin', ({ target }) => {
+    last = target as Element;
+    const all = [...page.querySelectorAll<HTMLElement>(FOCUSABLE)];
+    before = all.slice(0, Math.max(0, all.indexOf(target as HTMLElement))).reverse();
+  });
+  // Somebody who clicks beside everything has left it. A browser may say so of what is removed or disabled, too.
+  addEventListener('focusout', ({ target }) => {
+    queueMicrotask(() => {
+      if (last === target && isThere(last as Element) && document.activeElement !== target) last = null;
+    });
+  });
+  new MutationObserver(() => {
+    if (last === null || isThere(last)) return;
+    const lost = last as HTMLElement;
+    // A page that puts the focus somewhere does so after the next frame.
+    requestAnimationFrame(() =>
+      setTimeout(() => {
+        if (last !== lost || document.activeElement !== page) return;
+        [lost, ...before].some((one) => {
+          if (isThere(one)) one.focus({ preventScroll: true });
+          return document.activeElement === one;
+        });
+      }, 50),
+    );
+  }).observe(page, { childList: true, subtree: true, attributeFilter: ['disabled'] });
+}
