@@ -85,7 +85,8 @@ export class WebMarket {
         sessionStorage.clear();
         ${key === undefined ? '' : `sessionStorage['tollgate.key'] = ${JSON.stringify(key)};`}
       }`);
-    const visit = new Visit(page, this.market.baseUrl, free);
+    // Without scripts no page can leave by itself.
+    const visit = new Visit(page, this.market.baseUrl, scripts ? free : null);
     await page.goto(address);
     await first.dispose();
     return visit;
@@ -118,12 +119,12 @@ export class Visit {
   /** The address of every request that the page made. */
   readonly requested: string[] = [];
   readonly #gateway: string;
-  readonly #free: Page[];
+  readonly #free: Page[] | null;
   /** False after what only a new page undoes. */
   #canServeAgain = true;
 
-  /** @param free  where the page goes when the visit has ended */
-  constructor(page: Page, gateway: string, free: Page[]) {
+  /** @param free  where the page goes when the visit has ended; null: nowhere */
+  constructor(page: Page, gateway: string, free: Page[] | null) {
     this.page = page;
     this.#gateway = gateway;
     this.#free = free;
@@ -230,7 +231,8 @@ export class Visit {
     const { page } = this;
     const context = page.context();
     const isOurs = (url: string): boolean => url.startsWith(`${this.#gateway}/`) || url.startsWith('blob:');
-    if (!this.#canServeAgain || page.isClosed() || !this.requested.every(isOurs)) return context.close();
+    const isUsable = this.#canServeAgain && !page.isClosed() && this.requested.every(isOurs);
+    if (this.#free === null || !isUsable) return context.close();
     page.removeAllListeners();
     context.removeAllListeners('page');
     await page.unrouteAll({ behavior: 'ignoreErrors' });
