@@ -43,23 +43,25 @@ export function Periods({
   const shown = (value: number): string => (stats === null ? '–' : count(value, EN));
   return (
     <Card flush title="Calls of buyers (days in UTC)">
-      <Table
-        caption="Calls, failures and earnings by period"
-        rows={rows}
-        keyOf={({ title }) => title}
-        columns={[
-          { title: 'Period', cell: ({ title }) => title },
-          { title: 'Calls', right: true, cell: ({ calls }) => shown(calls) },
-          { title: 'Failed', right: true, cell: ({ failed }) => shown(failed) },
-          {
-            title: 'Success',
-            right: true,
-            cell: ({ succeeded, failed }) =>
-              succeeded + failed === 0 ? '–' : percent(succeeded / (succeeded + failed), EN),
-          },
-          { title: 'Earned', amount: ({ earned }) => earned },
-        ]}
-      />
+      <div class="periods">
+        <Table
+          caption="Calls, failures and earnings by period"
+          rows={rows}
+          keyOf={({ title }) => title}
+          columns={[
+            { title: 'Period', cell: ({ title }) => title },
+            { title: 'Calls', right: true, cell: ({ calls }) => shown(calls) },
+            { title: 'Failed', right: true, cell: ({ failed }) => shown(failed) },
+            {
+              title: 'Success',
+              right: true,
+              cell: ({ succeeded, failed }) =>
+                succeeded + failed === 0 ? '–' : percent(succeeded / (succeeded + failed), EN),
+            },
+            { title: 'Earned', amount: ({ earned }) => earned },
+          ]}
+        />
+      </div>
       <p class="card-foot small soft">Calls and failures are up to a minute behind what is earned.</p>
     </Card>
   );
