@@ -94,7 +94,7 @@ export default defineConfig({
     // must not change a module that another one uses.
     isolate: false,
     // For two cores. A file waits for timers and processes two thirds of its time, so six files keep two cores busy. Every file
-    // starts its own servers on free ports.
+    // has its own servers on free ports.
     maxWorkers: 6,
     sequence: { sequencer: SlowFirst },
   },

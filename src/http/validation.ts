@@ -6,8 +6,8 @@ type Validators = { readonly query: ValidateFunction; readonly body: ValidateFun
 
 /**
  * The schemas themselves are not checked here: compiling the schema of schemas would take every process 60 ms. Tests check them
- * (test/openapi/contract.test.ts, as parts of the document, and test/mcp/ready-arguments.test.ts). To optimise the compiled code takes
- * ajv as long as to compile it, and V8 does the same.
+ * (test/openapi/contract.test.ts, as parts of the document, and test/mcp/ready-arguments.test.ts). Optimising the code
+ * takes ajv as long as compiling it, and V8 does the same.
  */
 const OPTIONS = { allErrors: false, meta: false, validateSchema: false, code: { optimize: false } } as const;
 

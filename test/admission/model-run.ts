@@ -16,7 +16,7 @@ import type { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED, chargedMicros, decodeUsageEvent } from '../../src/ledger/usage-event.ts';
 import { fillWallet } from '../../src/ledger/wallets/fill-wallet.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
-import { hostOf, SHARDS, type Store } from '../support/store.ts';
+import { eventsIn, hostOf, openIn, SHARDS, type Store, type StoredEvent } from '../support/store.ts';
 import { COMPLETED, encodedKeys, listener, REFUNDED } from './calls.ts';
 import { type Bucket, LEASE_MS, Model, type Moment, REQUEST } from './model.ts';
 import type { DamageStep, Part, Step } from './model-steps.ts';
@@ -24,8 +24,12 @@ import type { DamageStep, Part, Step } from './model-steps.ts';
 type Range = { least: number; most: number; touched?: boolean };
 /** By bucket: how many tokens it may have at this point of the script. */
 type Tokens = ReadonlyMap<string, Range>;
-type Open = Awaited<ReturnType<Store['openOf']>>;
-type Events = Awaited<ReturnType<Store['eventsOf']>>;
+
+/** A hash as a script gets it. */
+function hashOf(reply: unknown): Record<string, string> {
+  const list = reply as readonly string[];
+  return Object.fromEntries(list.flatMap((field, at) => (at % 2 === 0 ? [[field, list[at + 1] as string]] : [])));
+}
 
 const uuid = (kind: string, n: number): string => `00000000-0000-7000-${kind}-${String(n).padStart(12, '0')}`;
 const accountOf = (id: number): number => id % 3;
@@ -116,21 +120,28 @@ export class Run {
     }
   }
 
-  /** Checks that Redis has exactly the data that the model has. It is read in one trip. */
+  /** Checks that Redis has exactly the data that the model has. */
   async compare(): Promise<void> {
-    const accounts = Array.from(this.#credits.keys()).filter((account) => !this.#isVictim(account));
-    const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
+    const { keys } = this.#store;
     const everybody = Array.from(this.#credits.keys());
-    const [wallets, claims, times, open, events] = await Promise.all([
-      Promise.all(accounts.map((account) => this.#store.hash(this.#store.walletName(account)))),
-      Promise.all(everybody.map((account) => this.#store.hash(this.#claimsName(account)))),
-      Promise.all(everybody.map((account) => this.#store.command('zrange', this.#timesName(account), 0, -1))),
-      Promise.all(shards.map((shard) => this.#store.openOf(shard))),
-      Promise.all(shards.map((shard) => this.#store.eventsOf(shard))),
+    const accounts = everybody.filter((account) => !this.#isVictim(account));
+    const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
+    const found = await this.#store.replies([
+      ...accounts.map((account) => ['hgetall', this.#store.walletName(account)]),
+      ...everybody.map((account) => ['hgetall', this.#claimsName(account)]),
+      ...everybody.map((account) => ['zrange', this.#timesName(account), '0', '-1']),
+      ...shards.map((shard) => ['hgetall', keys.open[shard] as string]),
+      ...shards.map((shard) => ['xrange', keys.usage[shard] as string, '-', '+']),
     ]);
-    for (const [i, account] of accounts.entries()) this.#compareWallet(account, wallets[i]);
-    for (const [i, account] of everybody.entries()) this.#compareClaims(account, claims[i] ?? {}, times[i]);
-    for (const shard of shards) this.#compareShard(shard, open[shard] as Open, events[shard] as Events);
+    for (const account of accounts) this.#compareWallet(account, hashOf(found.shift()));
+    const claims = everybody.map(() => hashOf(found.shift()));
+    for (const [i, account] of everybody.entries()) this.#compareClaims(account, claims[i] ?? {}, found.shift());
+    const open = shards.map(() => openIn(hashOf(found.shift())));
+    for (const shard of shards) {
+      const events = eventsIn(found.shift() as Parameters<typeof eventsIn>[0]);
+      this.#compareShard(shard, open[shard] as Record<string, string>, events);
+    }
+    expect(found).toEqual([]);
   }
 
   #compareWallet(account: string, found: unknown): void {
@@ -179,7 +190,7 @@ export class Run {
     }
   }
 
-  #compareShard(shard: number, open: Open, events: Events): void {
+  #compareShard(shard: number, open: Readonly<Record<string, string>>, events: readonly StoredEvent[]): void {
     const { keys } = this.#store;
     const here = (id: string) => keys.shardOf(uuid('aaaa', accountOf(Number(id.slice(-12))))) === shard;
     const holds = Object.entries(open).filter(([, hold]) => !hold.startsWith('x'));
@@ -220,7 +231,7 @@ export class Run {
         this.totals.damaged++;
       },
     });
-    const victimBefore = await this.#victimsWallet();
+    const victimBefore = this.#isDamaged ? await this.#victimsWallet() : null;
     const earliest = await this.#store.now();
     await this.#store.run(parts.flat(), host);
     if (this.#isDamaged && !step.parts.some((part, i) => mayMoveVictimsMoney(part, results[i]))) {

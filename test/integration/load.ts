@@ -1,6 +1,7 @@
-// Callers that call without a pause, each over its own kept-alive connection.
+// Callers that call without a pause, unless the test wants one, each over its own kept-alive connection.
 
 import { Agent, type ClientRequest, get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { seedBuyers } from '../../src/accounts/seed-buyers.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { unfenced } from '../support/unfenced.ts';
@@ -29,6 +30,8 @@ export class Load {
   readonly answered: string[] = [];
   /** How far each of the other calls got. */
   readonly failures: Failure[] = [];
+  /** How long each caller waits before its next call; 0: full load. */
+  pauseMs = 0;
   readonly #url: string;
   readonly #callers: Promise<void>[];
   readonly #endsAtFailure: boolean;
@@ -59,6 +62,7 @@ export class Load {
     for (let i = 0; !this.#stopped; i++) {
       const isAnswered = await this.#call(keys[i % keys.length] as Key, agent);
       if (!isAnswered && this.#endsAtFailure) break;
+      if (this.pauseMs > 0) await sleep(this.pauseMs);
     }
     agent.destroy();
   }

@@ -21,7 +21,7 @@ import { type Founders, found, MarketClient } from './market-client.ts';
 
 export { authorization, type CallRecord, type Key, type ServiceOptions, type Usage } from './market-client.ts';
 
-/** How many shards the data of a marketplace have. Another process on its stores has to be told. */
+/** How many shards the data of a marketplace have. A process that a test starts on its stores has to be told. */
 export const SHARDS = 4;
 
 /** The gateway's log lines, kept so that a test can look for secrets in them. */
@@ -147,8 +147,8 @@ export class Marketplace extends MarketClient {
       // Most tests have seen the end of their calls. With a second to drain, each gateway would wait for it: connections of fetch stay open.
       DRAIN_SECONDS: '0',
       PRICE_NOTICE_SECONDS: '0',
-      // All that is done for each shard, such as the comparison after a start, costs a quarter of what it costs with the default. Processes
-      // that a test starts (`worker-stack.ts`) have the default.
+      // All that is done for each shard, such as the comparison after a start, costs a quarter of what it costs with the default. Those of
+      // `worker-stack.ts`, on stores of their own, have the default.
       REDIS_SHARDS: String(SHARDS),
       // A stall of a busy machine is no Redis that is away.
       REDIS_COMMAND_TIMEOUT_MS: '5000',

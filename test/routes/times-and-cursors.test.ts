@@ -150,7 +150,7 @@ describe('a time that is invalid, or that Postgres cannot store,', () => {
     expect((await get(path, query)).status).toBe(200);
   });
 
-  it('never makes a page fail: 2 000 random times, many of them unusual', async () => {
+  it('never makes a page fail: 1 000 random times, many of them unusual', async () => {
     const times = fc.oneof(day, dateTime, dateTime);
     const seen = { 200: 0, 400: 0 };
     await fc.assert(
@@ -162,9 +162,9 @@ describe('a time that is invalid, or that Postgres cannot store,', () => {
           seen[(await statusOf(path, query as Record<string, string>, { accept })) as 200 | 400]++;
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     );
-    expect(Math.min(seen[200], seen[400])).toBeGreaterThan(100);
+    expect(Math.min(seen[200], seen[400])).toBeGreaterThan(50);
   });
 });
 
@@ -195,7 +195,7 @@ it('a cursor that no list issued never makes a page fail', async () => {
     fc.asyncProperty(lists, cursors, async ([path, query], cursor) => {
       expect([200, 400]).toContain(await statusOf(path, { ...query, cursor }));
     }),
-    { numRuns: 1_000 },
+    { numRuns: 500 },
   );
 });
 

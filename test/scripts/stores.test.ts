@@ -6,6 +6,7 @@ import postgres from 'postgres';
 import { describe, expect, it } from 'vitest';
 import { projectDir } from '../../scripts/local/dependencies.mjs';
 import { askPort } from '../../scripts/local/ports.mjs';
+import { startRedis } from '../../scripts/local/redis.mjs';
 import { createDatabase, scratchDir, scratchRunDir, startTestPostgres, startTestRedis } from '../support/stores.ts';
 
 async function withRedis<Result>(url: string, work: (redis: Redis) => Promise<Result>): Promise<Result> {
@@ -113,6 +114,24 @@ describe('a Redis that is given back', () => {
       expect(await redis.info('commandstats')).not.toContain('cmdstat_set:');
     });
     await next.stop();
+  });
+
+  it('is not emptied if another one has its port', async () => {
+    const store = await startTestRedis();
+    await store.stop();
+    const dir = path.join(scratchDir(), 'other-redis');
+    mkdirSync(dir);
+    const other = await startRedis({
+      appendonly: false,
+      dir,
+      name: 'other-redis',
+      runDir: scratchRunDir(),
+      port: store.port,
+    });
+    await withRedis(other.url, (redis) => redis.set('wallet', '42'));
+    await store.release();
+    expect(await withRedis(other.url, (redis) => redis.get('wallet'))).toBe('42');
+    await other.stop();
   });
 
   it.each<readonly [string, (redis: Redis) => unknown]>([

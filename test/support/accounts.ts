@@ -164,10 +164,13 @@ export function findRoute(routes: readonly Route[], name: string): Route {
   return route;
 }
 
+/** It compiles each schema once. */
+const ajv = new Ajv({ strict: true, allErrors: true });
+
 /** Whether the schema takes the value, checked the way the http layer does. */
 export function accepts(schema: JsonSchema | undefined, value: unknown): boolean {
   if (schema === undefined) throw new Error('the route has no such schema');
-  return new Ajv({ strict: true, allErrors: true }).validate(schema, value);
+  return ajv.validate(schema, value);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape

@@ -4,7 +4,7 @@ import type { Sql } from '../../src/platform/postgres.ts';
 const OF_A_START = ['schema_migrations', 'installation'];
 
 /** The tables of the schema: those of any test's database. */
-let tables: Promise<readonly string[]> | undefined;
+let tables: readonly string[] | undefined;
 
 /**
  * Deletes every row of the tables of a migrated database, but not what a start has written. It waits for transactions that write.
@@ -14,8 +14,8 @@ let tables: Promise<readonly string[]> | undefined;
  * @param kept  tables that keep their rows besides
  */
 export async function emptyDatabase(sql: Sql, kept: readonly string[] = []): Promise<void> {
-  tables ??= tablesOf(sql);
-  const names = (await tables).filter((name) => !kept.includes(name));
+  tables ??= await tablesOf(sql);
+  const names = tables.filter((name) => !kept.includes(name));
   // Foreign keys are triggers, and a replica leaves triggers to its primary.
   await sql.unsafe(`
     SET LOCAL session_replication_role = replica;

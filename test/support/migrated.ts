@@ -4,7 +4,7 @@ import { openPostgres, PostgresSession } from '../../src/platform/postgres.ts';
 
 /** The database of a test run that others are copied from. Nobody may stay connected to it. */
 export const MIGRATED = 'migrated';
-/** The same as the first writer leaves it: with partitions of this week's days. To make them takes more than to copy a database. */
+/** The same as the first writer leaves it: with partitions of this week's days. Making them takes more CPU than copying a database. */
 export const WITH_DAYS = 'migrated_with_days';
 
 /** @param adminUrl of any database of the server */

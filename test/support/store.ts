@@ -30,6 +30,27 @@ export function batchesOf(url: string, limits: Limits, script = batchScript): Sc
   return new ScriptConnection(options, QUIET);
 }
 
+const REPLIES = `local replies = {}
+  for at, command in ipairs(cjson.decode(ARGV[1])) do replies[at] = redis.call(unpack(command)) end
+  return replies`;
+
+export type StoredEvent = { readonly usageId: string; readonly hold: string; readonly settlement: string };
+type Entry = readonly [id: string, fields: readonly string[]];
+
+export function eventsIn(entries: readonly Entry[]): StoredEvent[] {
+  return entries.map(([, [, text]]) => {
+    // The id, the eleven fields of the hold and those that have names, and the rest is the settlement.
+    const fields = (text as string).split('\t');
+    const end = 12 + fields.slice(12).findIndex((field) => !field.includes('='));
+    const [hold, settlement] = [fields.slice(1, end), fields.slice(end)].map((part) => part.join('\t'));
+    return { usageId: fields[0] as string, hold: hold as string, settlement: settlement as string };
+  });
+}
+
+export function openIn({ kept: _, ...open }: Record<string, string>): Record<string, string> {
+  return open;
+}
+
 /** A Redis that only this test file uses, with a client and the questions that tests ask. */
 export class Store {
   readonly server: TestRedis;
@@ -106,24 +127,24 @@ export class Store {
 
   /** Open holds and tombstones of a shard, without the tombstone of no call that a lease renewal leaves there. */
   async openOf(shard: number): Promise<Record<string, string>> {
-    const { kept: _, ...open } = await this.hash(this.keys.open[shard] as string);
-    return open;
+    return openIn(await this.hash(this.keys.open[shard] as string));
   }
 
   /** Events in the stream of an account's shard, oldest first. */
-  async events(accountId: string): Promise<{ usageId: string; hold: string; settlement: string }[]> {
+  async events(accountId: string): Promise<StoredEvent[]> {
     return this.eventsOf(this.keys.shardOf(accountId));
   }
 
-  async eventsOf(shard: number): Promise<{ usageId: string; hold: string; settlement: string }[]> {
-    const entries = (await this.command('xrange', this.keys.usage[shard] as string, '-', '+')) as [string, string[]][];
-    return entries.map(([, [, text]]) => {
-      // The id, the eleven fields of the hold and those that have names, and the rest is the settlement.
-      const fields = (text as string).split('\t');
-      const end = 12 + fields.slice(12).findIndex((field) => !field.includes('='));
-      const [hold, settlement] = [fields.slice(1, end), fields.slice(end)].map((part) => part.join('\t'));
-      return { usageId: fields[0] as string, hold: hold as string, settlement: settlement as string };
-    });
+  async eventsOf(shard: number): Promise<StoredEvent[]> {
+    return eventsIn((await this.command('xrange', this.keys.usage[shard] as string, '-', '+')) as Entry[]);
+  }
+
+  /**
+   * The replies to these commands at one instant, as a script gets them: a hash is a list. A command of its own for each would be a
+   * write to the socket each, which costs a test of many steps most of its time.
+   */
+  async replies(commands: readonly (readonly string[])[]): Promise<unknown[]> {
+    return (await this.command('eval', REPLIES, 0, JSON.stringify(commands))) as unknown[];
   }
 
   /** Sends commands in one trip, as one event-loop turn of a gateway does. */

@@ -1,6 +1,6 @@
 /**
  * Calls `probe` until it returns something other than null, undefined or false, and returns that. Throws after `timeoutMs`. The longer it
- * has waited, the more seldom it asks, down to every 50 ms: what asks 100 times a second takes the time of the tests beside it.
+ * has waited, the less often it asks, down to every 50 ms: what asks 100 times a second takes CPU from the tests beside it.
  */
 export async function until<T>(
   probe: () => Promise<T | null | undefined | false> | T | null | undefined | false,

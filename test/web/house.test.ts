@@ -32,6 +32,27 @@ afterAll(async () => {
 const visited = (address: string, key?: string): Promise<Visit> => web.visit(address, key === undefined ? {} : { key });
 const stored = (visit: Visit): Promise<string | null> => visit.page.evaluate("sessionStorage['tollgate.key'] ?? null");
 
+it('a visit finds nothing that another one left in the page that it continues', async () => {
+  const before = await web.visit('/', { dark: true, key: keyOf(buyer) });
+  const { page } = before;
+  await page.evaluate("localStorage.theme = 'dark', document.cookie = 'left=1; path=/', globalThis.left = 1");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.route('**/llms.txt', (route) => route.abort());
+  await before.close();
+  const visit = await visited('/llms.txt');
+  expect(visit.page).toBe(page);
+  const left = `JSON.stringify([Object.keys(localStorage), Object.keys(sessionStorage), document.cookie, typeof left,
+    innerWidth, matchMedia('(prefers-color-scheme: dark)').matches])`;
+  expect(JSON.parse(await page.evaluate(left))).toEqual([[], [], '', 'undefined', 1280, false]);
+  expect(before.requested).not.toContain(page.url());
+  // Another tab has a process, and perhaps a script, of its own.
+  await (await page.context().newPage()).close();
+  await visit.close();
+  const after = await visited('/llms.txt');
+  expect(after.page).not.toBe(page);
+  await after.close();
+});
+
 describe('keys', () => {
   it('that are pasted into a search do not put their secret into the address or any request', async () => {
     const visit = await visited('/console/accounts', keyOf(admin));

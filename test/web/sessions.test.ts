@@ -141,26 +141,28 @@ describe('somebody who has signed in', () => {
     await visit.close();
   });
 
-  it('asks for no bearer if another tab got one between the look at the tabs and the turn to ask', async () => {
+  it('asks for no bearer if another tab got one between the look at the tabs and the turn to ask, and a third was closed', async () => {
     const visit = await visitor(await opened('two tabs'));
     const context = visit.page.context();
     const [first, second] = [await context.newPage(), await context.newPage()];
     const tokens = [first, second].map((tab) => asked(tab, 'POST /api/v1/session/token'));
-    // The second tab gets to know which tabs have a bearer when it is told to: by then the first has one.
+    // The second tab sees one that is closed before it answers, and takes its turn only when it is told to: by then the first has one.
     await second.addInitScript(`
-      const query = navigator.locks.query.bind(navigator.locks);
+      const [query, request] = ['query', 'request'].map((name) => navigator.locks[name].bind(navigator.locks));
       let isFirst = true;
       navigator.locks.query = async () => {
         const found = await query();
-        if (isFirst) {
-          isFirst = false;
-          await new Promise((resolve) => { globalThis.goOn = resolve; });
-        }
+        if (isFirst) found.held.push({ name: 'tollgate.tab', mode: 'shared', clientId: 'closed' });
+        isFirst = false;
         return found;
+      };
+      navigator.locks.request = async (name, ...rest) => {
+        if (name === 'tollgate.bearers') await new Promise((resolve) => { globalThis.goOn ??= resolve; });
+        return request(name, ...rest);
       };`);
     await visit.page.close();
     await second.goto(`${web.market.baseUrl}/console`);
-    await second.waitForFunction('globalThis.goOn !== undefined');
+    await until(() => second.evaluate('globalThis.goOn !== undefined'));
     await first.goto(`${web.market.baseUrl}/console`);
     await nameIn(first).waitFor();
     await second.evaluate('globalThis.goOn()');

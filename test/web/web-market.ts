@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { Marketplace } from '../integration/marketplace.ts';
-import { type Browser, type Page, startBrowser } from '../support/browser.ts';
+import { type Browser, type BrowserContextOptions, type Page, startBrowser } from '../support/browser.ts';
 
 /**
  * Where screenshots of the pages go, for anyone who changes the pages. Only with `SHOTS=on`, because they take a tenth of these tests'
@@ -34,6 +34,8 @@ export type Look = {
 export class WebMarket {
   readonly market: Marketplace;
   readonly #browser: Browser;
+  /** Pages whose visit has ended, by what a page has from its beginning. */
+  readonly #free = new Map<string, Page[]>();
 
   private constructor(market: Marketplace, browser: Browser) {
     this.market = market;
@@ -52,34 +54,55 @@ export class WebMarket {
     return new WebMarket(market, browser);
   }
 
-  /** Opens a page of the gateway in a browser context of its own: nothing is left from another visit. */
+  /**
+   * Opens a page of the gateway, in which nothing is left from another visit. It may be the page of one that has ended: that takes half the
+   * CPU of a new page, because its process knows the scripts already.
+   */
   async visit(
     address: string,
     { dark = false, phone = false, language = 'en', key, scripts = true, insecure = false }: Look = {},
   ): Promise<Visit> {
-    const context = await this.#browser.newContext({
-      baseURL: this.market.baseUrl,
-      colorScheme: dark ? 'dark' : 'light',
-      viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 900 },
+    const viewport = phone ? { width: 390, height: 844 } : { width: 1280, height: 900 };
+    const fixed: BrowserContextOptions = {
+      viewport,
       isMobile: phone,
       hasTouch: phone,
       javaScriptEnabled: scripts,
       ignoreHTTPSErrors: insecure,
       locale: language,
+    };
+    const kind = JSON.stringify(fixed);
+    const free = this.#free.get(kind) ?? [];
+    this.#free.set(kind, free);
+    // What an ended visit has stored is removed at the gateway's own address only.
+    const page = (address.startsWith('/') ? free.pop() : undefined) ?? (await this.#newPage(fixed));
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme: dark ? 'dark' : 'light' });
+    // As if the visitor had asked this tab to remember the key. As text: the tests' own types know no browser.
+    const first = await page.addInitScript(`
+      if (location.origin === ${JSON.stringify(this.market.baseUrl)}) {
+        localStorage.clear();
+        sessionStorage.clear();
+        ${key === undefined ? '' : `sessionStorage['tollgate.key'] = ${JSON.stringify(key)};`}
+      }`);
+    // Without scripts no page can leave by itself.
+    const visit = new Visit(page, this.market.baseUrl, scripts ? free : null);
+    await page.goto(address);
+    await first.dispose();
+    return visit;
+  }
+
+  async #newPage(fixed: BrowserContextOptions): Promise<Page> {
+    const context = await this.#browser.newContext({
+      ...fixed,
+      baseURL: this.market.baseUrl,
       timezoneId: 'UTC',
       reducedMotion: 'reduce',
       permissions: ['clipboard-read', 'clipboard-write'],
     });
     // As long as `until` waits: on a busy machine a page may take more than the 30 s of Playwright.
     context.setDefaultTimeout(60_000);
-    // As if the visitor had asked this tab to remember the key.
-    if (key !== undefined) {
-      // As text: the tests' own types know no browser.
-      await context.addInitScript(`sessionStorage['tollgate.key'] ??= ${JSON.stringify(key)}`);
-    }
-    const visit = new Visit(await context.newPage());
-    await visit.page.goto(address);
-    return visit;
+    return context.newPage();
   }
 
   async stop(): Promise<void> {
@@ -95,9 +118,19 @@ export class Visit {
   readonly complaints: string[] = [];
   /** The address of every request that the page made. */
   readonly requested: string[] = [];
+  readonly #gateway: string;
+  readonly #free: Page[] | null;
+  /** False after what only a new page undoes. */
+  #canServeAgain = true;
 
-  constructor(page: Page) {
+  /** @param free  where the page goes when the visit has ended; null: nowhere */
+  constructor(page: Page, gateway: string, free: Page[] | null) {
     this.page = page;
+    this.#gateway = gateway;
+    this.#free = free;
+    page.context().on('page', () => {
+      this.#canServeAgain = false;
+    });
     page.on('console', (message) => {
       if (message.type() === 'error' || message.type() === 'warning') this.complaints.push(message.text());
     });
@@ -132,6 +165,7 @@ export class Visit {
 
   /** From now on the network is that of a phone far away: 400 ms of latency, 50 kB/s. */
   async slow(): Promise<void> {
+    this.#canServeAgain = false;
     const debuggerOf = await this.page.context().newCDPSession(this.page);
     const speed = { latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 };
     await debuggerOf.send('Network.emulateNetworkConditions', { offline: false, ...speed });
@@ -192,7 +226,21 @@ export class Visit {
     await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`), fullPage: true });
   }
 
+  /** Ends the visit. Its page serves another one, unless this one was elsewhere or opened another tab. */
   async close(): Promise<void> {
-    await this.page.context().close();
+    const { page } = this;
+    const context = page.context();
+    const isOurs = (url: string): boolean => url.startsWith(`${this.#gateway}/`) || url.startsWith('blob:');
+    const isUsable = this.#canServeAgain && !page.isClosed() && this.requested.every(isOurs);
+    if (this.#free === null || !isUsable) return context.close();
+    page.removeAllListeners();
+    context.removeAllListeners('page');
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.mouse.move(0, 0);
+    // The page goes there by itself: a step of the debugger would end its process.
+    await page.evaluate("setTimeout(() => location.replace('about:blank'))");
+    await page.waitForURL('about:blank');
+    await context.clearCookies();
+    this.#free.push(page);
   }
 }

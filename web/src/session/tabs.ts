@@ -55,10 +55,10 @@ function stay(): void {
 /** Nobody is signed in any more. */
 export const shareNothing = (): void => mine.clear();
 
-/** How many tabs have a bearer. If this tab has one, it is among them. */
-async function tabsWithBearers(): Promise<number> {
+/** The tabs that have a bearer. If this tab has one, it is among them, and so may be one that has just been closed. */
+async function tabsWithBearers(): Promise<readonly (string | undefined)[]> {
   const { held = [] } = (await locks()?.query()) ?? {};
-  return held.filter(({ name }) => name === TAB).length;
+  return held.filter(({ name }) => name === TAB).map(({ clientId }) => clientId);
 }
 
 /**
@@ -91,12 +91,13 @@ export async function sharedToken(
   refused: string | null = null,
 ): Promise<Token> {
   const before = await tabsWithBearers();
-  const found = await ofAnotherTab(id, refused, before);
+  const found = await ofAnotherTab(id, refused, before.length);
   if (found !== null) return share(found);
   return oneAtATime(NAME, async (hasWaited) => {
     // Another tab may have got one: while this tab waited, or between its look at the tabs and its turn.
     const now = await tabsWithBearers();
-    const theirs = hasWaited || now > before ? await ofAnotherTab(id, refused, now) : null;
+    const isNew = now.some((tab) => !before.includes(tab));
+    const theirs = hasWaited || isNew ? await ofAnotherTab(id, refused, now.length) : null;
     return share(theirs ?? (await ask()));
   });
 }
