@@ -88,9 +88,15 @@ function pageFilesOf(manifest: Manifest): PageFiles {
     return found;
   };
   const main = entry('src/main.tsx');
+  /** Also what its imports import: a browser finds that only when it has them. */
+  const importsOf = (page: string): readonly string[] => {
+    const found = new Set([page]);
+    for (const name of found) for (const its of entry(name).imports ?? []) if (its !== 'src/main.tsx') found.add(its);
+    return [...found].slice(1);
+  };
   const more = (source: string): MoreFiles => {
-    const { file, css = [], imports = [] } = entry(source);
-    const others = imports.filter((name) => name !== 'src/main.tsx').map((name) => `/${entry(name).file}`);
+    const { file, css = [] } = entry(source);
+    const others = importsOf(source).map((name) => `/${entry(name).file}`);
     return { script: `/${file}`, imports: others, styles: css.map((style) => `/${style}`) };
   };
   const messages = Object.entries(manifest).flatMap(([source, { file }]) => {

@@ -1,9 +1,12 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ApiError, unavailableError } from '../../src/errors.ts';
 import { rateLimitedError } from '../../src/gate/answer.ts';
 import type { ApiRequest } from '../../src/http/route.ts';
 import type { PageRequest } from '../../src/pages/site-contract.ts';
-import type { SiteFiles } from '../../src/pages/site-files.ts';
+import { SiteFiles } from '../../src/pages/site-files.ts';
 import { siteRoutes } from '../../src/routes/site.ts';
 import { errorPages } from '../../src/routes/site-errors.ts';
 
@@ -113,4 +116,27 @@ it('categories are asked for by a search that found nothing, and by no other pag
   expect(await catalogOf({ lang: 'de' }, nothing)).toHaveLength(1);
   const said = { services: [{ operations: [{ example: { total: 0 } }] }], total: 1 };
   expect(await catalogOf({ q: 'x' }, said)).toHaveLength(1);
+});
+
+it('a page names all files that its script needs, also those that only another one imports', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'tollgate-site-'));
+  try {
+    for (const name of ['assets', 'server']) mkdirSync(path.join(folder, name));
+    writeFileSync(path.join(folder, 'server/render.js'), '');
+    const file = (name: string, imports: string[] = []) => ({ file: `assets/${name}.js`, imports });
+    const manifest = {
+      'src/main.tsx': file('main'),
+      'src/theme.ts': file('theme'),
+      'src/site/service-page.tsx': file('service', ['src/main.tsx']),
+      'src/console/console.tsx': file('console', ['src/main.tsx', '_more.js']),
+      '_more.js': file('more', ['src/main.tsx', '_texts.js', 'src/console/console.tsx']),
+      '_texts.js': file('texts'),
+    };
+    writeFileSync(path.join(folder, 'manifest.json'), JSON.stringify(manifest));
+    const pageFiles = (await SiteFiles.load(folder))?.pageFiles;
+    expect(pageFiles?.console.imports).toEqual(['/assets/more.js', '/assets/texts.js']);
+    expect(pageFiles?.service.imports).toEqual([]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
