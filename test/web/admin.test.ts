@@ -215,6 +215,9 @@ describe("an operator's day in the console", () => {
     await visit.shot('admin-refunds');
     await page.goto(`${web.market.baseUrl}/console/accounts/${buyer.account_id}`);
     await page.getByRole('tab', { name: 'Statement' }).click();
+    // An address may name what is shown without a choice, too.
+    await page.goto(`${page.url()}&ledger=wallet`);
+    expect(await page.getByLabel('Which money').inputValue()).toBe('wallet');
     // What was paid leads to the calls that it was paid for.
     await page
       .getByRole('link', { name: `Weather ${XSS}` })

@@ -599,10 +599,23 @@ describe('the console of a buyer', () => {
     await page.getByRole('link', { name: 'Calls' }).click();
     await page.getByRole('row', { name: /GET \/paid/ }).waitFor();
     await visit.shot('buyer-two-keys');
+    // Another key of the account sees the same call.
+    const other = await web.market.json<Key>('/api/v1/keys', { key: one, method: 'POST', body: { role: 'buyer' } });
+    await page
+      .getByRole('row', { name: /GET \/paid/ })
+      .getByRole('link')
+      .first()
+      .click();
+    await page.getByRole('heading', { name: 'Call', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Use another key' }).click();
+    await signIn(other, 'Use this key');
+    await page.getByRole('button', { name: new RegExp(`buyer.*${one.key_id.slice(-6)}`) }).waitFor();
+    await page.getByText('GET /paid').waitFor();
+    expect(new URL(page.url()).pathname).toMatch(/^\/console\/calls\/[0-9a-f]/);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Open an account' }).waitFor();
     expect(await stored(visit)).toBe('[[],[]]');
-    expectNoSecret(visit, textOf(one), textOf(two));
+    expectNoSecret(visit, textOf(one), textOf(two), textOf(other));
     expect(visit.complaints).toEqual([]);
     await visit.close();
   });

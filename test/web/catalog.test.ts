@@ -63,7 +63,7 @@ describe('the catalog in a browser', () => {
     expect(await card.locator('.quality').getAttribute('title')).toMatch(
       /^Quality \d\d\.\d of 100 · Up \d+\.\d in seven days$/,
     );
-    expect(await card.locator('.track-record').textContent()).toMatch(/^80% of 2,400 calls · 13 buyers · (1\d|20) ms$/);
+    expect(await card.locator('.track-record').textContent()).toMatch(/^80% of 2,400 calls · 13 buyers · \d\d ms$/);
     await visit.shot('catalog-search');
     await page.getByRole('link', { name: 'Weather' }).click();
     await page.waitForURL(/\/services\//);
