@@ -396,7 +396,7 @@ describe('the page of a service in a browser', () => {
       '3 calls: 2 succeeded, 1 failed, 0 were mistakes of callers.',
     );
     // Of the same calls as the sums.
-    await visit.page.getByText('of 3 calls in 30 days, without callers’ mistakes').waitFor();
+    await visit.page.getByText('of 3 counted calls in 30 days').waitFor();
     // Who always takes the most is seen.
     const figures = await visit.page
       .locator('header')
