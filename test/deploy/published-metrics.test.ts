@@ -138,7 +138,12 @@ async function carryOut(command: string): Promise<void> {
   else if (words !== undefined) {
     const [first = '', ...rest] = words.replaceAll("'", '').split(' ');
     if (first === 'cluster') expect(await cluster.ask(cluster.nodes[0] as ClusterNode, words)).not.toMatch(/^-/m);
-    else await stack.stores.redis.shard(0).command(first, rest);
+    else {
+      // A cluster's node is connected to when its shard is first asked for.
+      const node = stack.stores.redis.shard(0);
+      await until(() => node.ready);
+      await node.command(first, rest);
+    }
   } else if (command === 'curl -sS "$GATEWAY/readyz"') expect((await stack.request('/readyz')).status).toBe(200);
   else expect(command).toBe('curl -sS "$METRICS" | head -3');
 }

@@ -22,7 +22,7 @@ const FILTERS: readonly Filter[] = [
     label: 'Outcome',
     options: [
       ['', 'All calls'],
-      ['failed', 'Failed by the service'],
+      ['failed', 'Failed: not charged'],
       ['completed', 'Completed'],
     ],
   },
@@ -158,7 +158,7 @@ function CallsByDay({ id }: { readonly id: string }) {
       <Stats>
         <Stat label="Calls, 30 days" value={count(data.calls, EN)} />
         <Stat label="Succeeded" value={count(data.succeeded, EN)} hint={rate(data.success_rate)} />
-        <Stat label="Failed by the service" value={count(data.failed, EN)} hint="Refunded: you earn nothing" />
+        <Stat label="Failed" value={count(data.failed, EN)} hint="Not charged, or given back whole: you earn nothing" />
         <Stat label="Mistakes of callers" value={count(data.caller_errors, EN)} hint="4xx: charged" />
         <Stat
           label="Median time, all calls"

@@ -17,7 +17,7 @@ export function ServicesList() {
     <>
       <PageHead
         title="Services"
-        lead="What you offer. Buyers find active services in the catalog."
+        lead="What you offer. Buyers find listed services in the catalog."
         actions={
           <LinkButton kind="primary" href="/console/services/new">
             List a service
