@@ -20,6 +20,17 @@ function filesThatCount() {
   return { rendered, files: { renderer: { renderPage }, pageFiles: {}, asset: () => null } as unknown as SiteFiles };
 }
 
+/** The route of a page that gets its data from `ask`. */
+const routeOf = (wanted: string, files: SiteFiles, ask: Parameters<typeof siteRoutes>[0]['ask']) =>
+  siteRoutes({
+    files,
+    trustedProxyHops: 0,
+    operator: null,
+    ask,
+    root: {},
+    lacksAdmin: async () => false,
+  }).find(({ path }) => path === wanted);
+
 const asked = (language = 'en') => ({
   method: 'GET',
   path: '/anything',
@@ -61,14 +72,7 @@ describe('the page of a service that does not exist', () => {
     const ask = async (): Promise<never> => {
       throw new ApiError('service_not_found');
     };
-    const route = siteRoutes({
-      files,
-      trustedProxyHops: 0,
-      operator: null,
-      ask,
-      root: {},
-      lacksAdmin: async () => false,
-    }).find(({ path }) => path === '/services/:id');
+    const route = routeOf('/services/:id', files, ask);
     for (let i = 0; i < 20; i++) {
       expect(await route?.handle(request(`made-up-${i}`, `host-${i}`))).toMatchObject({ status: 404 });
     }
@@ -79,14 +83,7 @@ describe('the page of a service that does not exist', () => {
 it('a missing file must not be cached as missing: the gateway that replaces this one may have it', async () => {
   const { files } = filesThatCount();
   const ask = (): Promise<never> => Promise.reject(new ApiError('not_found'));
-  const route = siteRoutes({
-    files,
-    trustedProxyHops: 0,
-    operator: null,
-    ask,
-    root: {},
-    lacksAdmin: async () => false,
-  }).find(({ path }) => path === '/assets/:file');
+  const route = routeOf('/assets/:file', files, ask);
   const request = { params: { file: 'main-12345678.js' }, header: () => undefined } as unknown as ApiRequest;
   await expect(route?.handle(request)).rejects.toMatchObject({ headers: { 'Cache-Control': 'no-store' } });
 });
@@ -99,14 +96,7 @@ it('categories are asked for by a search that found nothing, and by no other pag
       queries.push(asked);
       return { status: 200, body: discover };
     };
-    const route = siteRoutes({
-      files,
-      trustedProxyHops: 0,
-      operator: null,
-      ask,
-      root: {},
-      lacksAdmin: async () => false,
-    }).find(({ path }) => path === '/');
+    const route = routeOf('/', files, ask);
     const header = (name: string) => ({ accept: 'text/html', host: 'gateway.test' })[name];
     expect(await route?.handle({ query, header } as unknown as ApiRequest)).toMatchObject({ status: 200 });
     return queries;
