@@ -22,4 +22,9 @@ describe('a UUIDv7', () => {
     const ids = [5, 50, 500, 5_000].map((ms) => uuidv7(1_700_000_000_000 + ms));
     expect([...ids].sort()).toEqual(ids);
   });
+
+  it('sorts by the order in which ids were made within one millisecond', () => {
+    const ids = Array.from({ length: 4_096 }, () => uuidv7(1_700_000_000_002));
+    expect([...ids].sort()).toEqual(ids);
+  });
 });
