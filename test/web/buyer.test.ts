@@ -279,11 +279,11 @@ describe('the console of a buyer', () => {
       await goTo('Overview');
       await expect.poll(() => stat('Balance').textContent()).toBe(balance);
       await expect.poll(() => stat('Spent today').textContent()).toBe(spent);
-      await page.getByText(held === '$0.00' ? 'nothing is held' : `${held} held by open calls`).waitFor();
+      await page.getByText(held === '$0.00' ? 'nothing is held' : `${held} held by calls`).waitFor();
       await goTo('Money');
       await expect.poll(() => stat('Balance').textContent()).toBe(balance);
       await expect.poll(() => stat('Held').textContent()).toBe(held);
-      if (held !== '$0.00') await expect.poll(() => stat('Together').textContent()).toBe(together);
+      await expect.poll(() => stat('In the statement').textContent()).toBe(together);
       // The first row of the statement, and its columns: when, what, amount, balance.
       await expect.poll(() => page.getByRole('row').nth(1).getByRole('cell').last().textContent()).toBe(together);
     };
@@ -342,6 +342,7 @@ describe('the console of a buyer', () => {
     const { page } = visit;
     await page.getByRole('button', { name: 'New key without a budget' }).click();
     expect(await visit.findings()).toEqual([]);
+    await page.getByLabel('Label').fill(' ');
     await page.keyboard.press('Enter');
     const text = await shownKey(visit);
     await page.getByRole('button', { name: 'I have kept it' }).click();

@@ -37,8 +37,9 @@ export default function Keys() {
     key.key_id === own.data?.key_id ? { ...key, last_used_at: own.data.last_used_at } : key,
   );
   const reload = (): void => setVersion((before) => before + 1);
-  // A row grows when the usage of its key arrives, and moves the rows below it. So keys and usage are requested at the same time.
-  const isShown = list.data !== null && (usage.data !== null || usage.failure !== null);
+  // A row grows when the usage of its key arrives, and moves the rows below it; so does what the operator issued. All are requested at the same time.
+  const isShown =
+    [list, usage, own].every(({ data, failure }) => data !== null || failure !== null) && list.data !== null;
   return (
     <>
       <PageHead
@@ -54,18 +55,6 @@ export default function Keys() {
         }
       />
       <OwnStats own={own.data} rateLimit={me.rate_limit} />
-      {own.data !== null && own.data.operator_keys.length > 0 && (
-        <Note tone="info">
-          The operator of this gateway issued {own.data.operator_keys.length === 1 ? 'a key' : 'keys'} to this account:{' '}
-          {own.data.operator_keys
-            .map(
-              ({ key_id, label, created_at }) =>
-                `${label === undefined ? '' : `${label} `}${key_id} (${moment(created_at, language)})`,
-            )
-            .join(', ')}
-          . Anyone who has such a key can do what this account may do. Revoke it if you do not want it.
-        </Note>
-      )}
       <Card
         title="All keys"
         flush
@@ -81,6 +70,21 @@ export default function Keys() {
           </div>
         )}
         {!isShown && list.failure === null && <SkeletonRows />}
+        {isShown && own.data !== null && own.data.operator_keys.length > 0 && (
+          <div class="card-note">
+            <Note tone="info">
+              The operator of this gateway issued {own.data.operator_keys.length === 1 ? 'a key' : 'keys'} to this
+              account:{' '}
+              {own.data.operator_keys
+                .map(
+                  ({ key_id, label, created_at }) =>
+                    `${label === undefined ? '' : `${label} `}${key_id} (${moment(created_at, language)})`,
+                )
+                .join(', ')}
+              . Anyone who has such a key can do what this account may do. Revoke it if you do not want it.
+            </Note>
+          </div>
+        )}
         {isShown && (
           <div aria-busy={list.loading}>
             <KeyList
@@ -125,7 +129,11 @@ function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; 
     <Stats>
       <Stat
         label="Last call of this key"
-        value={own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}
+        value={
+          <span class="stat-time">
+            {own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}
+          </span>
+        }
         hint="refused calls are left out"
       />
       <Stat

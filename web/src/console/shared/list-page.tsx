@@ -27,6 +27,8 @@ export type Rows<Row> = {
   readonly next: string | null;
   /** The first day (YYYY-MM-DD, UTC) whose calls are kept; absent: no call was dropped. */
   readonly since?: string | undefined;
+  /** What they and those of other pages are together, above the rows. */
+  readonly sums?: ComponentChildren;
 };
 
 /**
@@ -80,6 +82,7 @@ export function ListPage<Row>({
         </div>
       )}
       {data === null && page.failure === null && <SkeletonRows />}
+      {data?.sums !== undefined && <p class="card-note list-sums small soft number">{data.sums}</p>}
       {data !== null && data.rows.length > 0 && (
         <div aria-busy={page.loading}>
           <Table caption={caption} columns={columns} rows={data.rows} keyOf={keyOf} />
