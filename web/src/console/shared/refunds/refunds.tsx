@@ -43,7 +43,7 @@ export function AskToGiveBack({ call }: { readonly call: Call }) {
   return (
     <p class="soft">
       Not what you paid for? Tell the <a href={`/services/${call.service_id}`}>provider of the service</a> the id of
-      this call: it can give back all or part of the price within {REFUND_DAYS} days.
+      this call. They can give back all or part of the price within {REFUND_DAYS} days.
     </p>
   );
 }
