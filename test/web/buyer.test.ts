@@ -434,7 +434,8 @@ describe('the console of a buyer', () => {
     for (let i = 0; i < 4; i++) expect((await call(agent, `/${i}`)).status).toBe(200);
     const below = { label: 'sub-agent', expires_at: new Date(Date.now() + 86_400_000 * 3).toISOString() };
     const sub = await web.market.json<Key>('/api/v1/keys', { key: agent, method: 'POST', body: below });
-    await web.market.json('/api/v1/keys', { key: sub, method: 'POST', body: { label: 'helper', budget: BUDGET } });
+    const request = { key: sub, method: 'POST', body: { label: 'helper', budget: BUDGET } };
+    const helper = await web.market.json<Key>('/api/v1/keys', request);
     await web.market.settled(root.account_id);
     await page.getByRole('button', { name: 'Refresh' }).click();
     await row.getByText('$0.03 spent of $0.05 a month').waitFor();
@@ -458,6 +459,11 @@ describe('the console of a buyer', () => {
     await change.getByRole('button', { name: 'Save changes' }).click();
     await rowOf(visit, 'reader').getByText('$0.00 left').waitFor();
     expect((await call(agent, '/refused')).status).toBe(402);
+
+    await rowOf(visit, 'helper').getByText('But only $0.00 is left of a budget above it.').waitFor();
+    const bound = await web.visit('/console/keys', { key: textOf(helper) });
+    await rowOf(bound, 'helper').getByText('But only $0.00 is left of a budget above it.').waitFor();
+    await bound.close();
 
     // The page of a child key: itself, which it cannot change, and those below it.
     const own = await web.visit('/console/keys', { dark: true, phone: true, key: textOf(agent) });

@@ -56,7 +56,9 @@ export default function Overview() {
         lead={`Balance, calls and spending of ${whose()}.`}
         actions={
           <>
-            {!isChild && <LinkButton href="/console/money">Add money</LinkButton>}
+            {!isChild && session.value?.me.account_status !== 'suspended' && (
+              <LinkButton href="/console/money">Add money</LinkButton>
+            )}
             <Button busy={balance.loading || usage.loading} onClick={reload}>
               Refresh
             </Button>
@@ -88,7 +90,7 @@ export default function Overview() {
       )}
       {isKnown && !isNew && <BudgetNote keys={budgets.data?.keys ?? []} />}
       {isKnown && <RefusedNote usage={usage.data} balance={balance.data?.balance ?? null} />}
-      {isKnown && isNew && <StartHere balance={balance.data?.balance ?? null} />}
+      {isKnown && isNew && <StartHere balance={balance.data?.balance ?? null} isChild={isChild} />}
       {!isKnown && failure === null && <SpendingWaiting />}
       {!isNew && (isKnown || failure !== null) && (
         <>

@@ -41,15 +41,17 @@ export function Wallet({ account, isWhole = false }: { readonly account: string;
         )}
       </Stats>
       {(data !== null || failure === null) && (
-        <div class="top-up">
+        <div class={isWhole ? 'top-up' : undefined}>
           {data === null ? (
             <SkeletonCard lines={3} />
           ) : data.limit_key === undefined ? (
             <TopUp url={data.top_up} account={account} />
           ) : (
             <Note>
-              A budget is what binds this key, so money that is added to the account does not help it.{' '}
-              <a href="/console/keys">The budget</a> can be raised by the keys above this one.
+              <span>
+                A budget is what binds this key, so money that is added to the account does not help it.{' '}
+                <a href="/console/keys">The budget</a> can be raised by the keys above this one.
+              </span>
             </Note>
           )}
         </div>

@@ -168,7 +168,7 @@ function CallsByDay({ stats: data }: { readonly stats: Schemas['ServiceStats'] }
         <Stat label="Failed" value={count(data.failed, EN)} hint="Not charged, or given back whole: you earn nothing" />
         <Stat label="Mistakes of callers" value={count(data.caller_errors, EN)} hint="4xx: charged" />
         <Stat
-          label="Median time, all calls"
+          label="Median time, succeeded"
           value={data.latency_ms.p50 === null ? '–' : duration(data.latency_ms.p50, EN)}
           hint={data.latency_ms.p95 === null ? undefined : `95 of 100 within ${duration(data.latency_ms.p95, EN)}`}
         />

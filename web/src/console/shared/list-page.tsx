@@ -15,6 +15,8 @@ export type Filter = {
   readonly placeholder?: string;
   /** `date` for days in UTC. */
   readonly type?: 'text' | 'date' | 'search';
+  /** It chooses another list, so an empty one is not for want of a match. */
+  readonly isView?: true;
   /** A choice: value and text; the first is the default and has the value ''. */
   readonly options?: readonly (readonly [value: string, text: string])[];
 };
@@ -66,7 +68,7 @@ export function ListPage<Row>({
   const data = page.failure !== null && page.data?.key !== key ? null : page.data;
   // Sums by tag are dropped with the calls, because tags may name somebody.
   const hasTags = filters.some(({ name }) => name === 'tag');
-  const isFiltered = filters.some(({ name }) => query[name] !== undefined);
+  const isFiltered = filters.some(({ name, isView }) => isView === undefined && query[name] !== undefined);
   return (
     <Card flush>
       {(filters.length > 0 || file !== undefined) && (
