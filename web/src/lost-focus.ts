@@ -45,7 +45,10 @@ export function keepFocus(): void {
         if (last !== lost || document.activeElement !== page) return;
         [lost, ...before.filter((one) => !one.matches(ACTS))].some((one) => {
           if (isThere(one)) one.focus({ preventScroll: true });
-          return document.activeElement === one;
+          const isFocused = document.activeElement === one;
+          // For those who press keys, what has the focus is in view, and not below the head of the page.
+          if (isFocused && one.matches(':focus-visible')) one.scrollIntoView({ block: 'nearest' });
+          return isFocused;
         });
       }, 50),
     );
