@@ -390,7 +390,7 @@ describe('the page of a service in a browser', () => {
     await web.market.settled();
     const visit = await open(ids.charted);
     await visit.page.locator('.service-chart').last().scrollIntoViewIfNeeded();
-    await visit.page.locator('.service-chart canvas').nth(3).waitFor();
+    await visit.page.locator('.service-chart svg').nth(3).waitFor();
     expect(await visit.page.getByRole('table', { name: 'Calls by outcome' }).locator('tbody tr').count()).toBe(24);
     expect(await visit.page.getByText(/3 calls: /).textContent()).toBe(
       '3 calls: 2 succeeded, 1 failed, 0 were mistakes of callers.',
@@ -412,7 +412,7 @@ describe('the page of a service in a browser', () => {
     // Screen readers get the numbers of a chart as a table.
     await japanese.page.locator('.service-chart th').filter({ hasText: '日付' }).first().waitFor({ state: 'attached' });
     await japanese.page.locator('.service-chart').first().scrollIntoViewIfNeeded();
-    await japanese.page.locator('.service-chart canvas').first().waitFor();
+    await japanese.page.locator('.service-chart svg').first().waitFor();
     await japanese.page.setViewportSize({ width: 390, height: 844 });
     await japanese.shot('service-charts-phone-ja');
     await end(japanese);

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useAddress } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { Skeleton } from '../design/index.ts';
-import { Card, Check, Code, Select, Tabs } from '../design/more.ts';
+import { Card, Check, Code, Select, Tabs } from '../design/service.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { lazy } from '../lazy.tsx';
 import { session } from '../session.ts';

@@ -7,7 +7,7 @@ import type { Schemas } from '../api/client.ts';
 import { type CallState, send } from '../calls/send.ts';
 import { type Cost, costWords, isByUse, mostOf } from '../cost.ts';
 import { Button, FailureNote, Note } from '../design/index.ts';
-import { Check, Code } from '../design/more.ts';
+import { Check, Code } from '../design/service.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { hasKept } from '../session/unkept.ts';
