@@ -549,14 +549,16 @@ CREATE TABLE key_hours (
   service_id      uuid NOT NULL,
   account_id      uuid NOT NULL,
   calls           int NOT NULL,
+  -- As in `service_hours`: what `free_calls` and `spent` are about.
+  completed       int NOT NULL,
   free_calls      int NOT NULL,
   succeeded       int NOT NULL,
   -- Calls that the service failed: upstream_error, upstream_timeout, upstream_5xx and upstream_cut of `service_hours`.
   failed          int NOT NULL,
-  spent           bigint NOT NULL,
   -- Of all calls whose latency is known. It is 0 in the record when the gateway died, or when the admission got no reply.
-  latency_sum_us  bigint NOT NULL,
   latency_count   int NOT NULL,
+  spent           bigint NOT NULL,
+  latency_sum_us  bigint NOT NULL,
   -- Of succeeded calls only.
   succeeded_us    bigint NOT NULL,
   first_call_at   timestamptz NOT NULL,

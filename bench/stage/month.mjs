@@ -80,9 +80,9 @@ async function insertSums(sql, accountId, keys) {
     SELECT key_id, day, s.id, '${accountId}', ${sums(String(perRow))}
     FROM ${days(keys >= 8 ? monthDays : yearDays)} CROSS JOIN ${theKeys} CROSS JOIN services s ORDER BY day DESC, key_id`);
   await sql.unsafe(`
-    INSERT INTO key_hours (key_id, hour, service_id, account_id, calls, free_calls, succeeded, failed, spent, latency_sum_us,
-                           latency_count, succeeded_us, first_call_at, last_call_at)
-    SELECT key_id, date_trunc('hour', now()) - h * interval '1 hour', s.id, '${accountId}', 3, 0, 3, 0, 300, 3000, 3, 3000, now(), now()
+    INSERT INTO key_hours (key_id, hour, service_id, account_id, calls, completed, free_calls, succeeded, failed, spent,
+                           latency_sum_us, latency_count, succeeded_us, first_call_at, last_call_at)
+    SELECT key_id, date_trunc('hour', now()) - h * interval '1 hour', s.id, '${accountId}', 3, 3, 0, 3, 0, 300, 3000, 3, 3000, now(), now()
     FROM generate_series(0, 23) AS h CROSS JOIN ${theKeys} CROSS JOIN services s`);
   if (keys < 8) return;
   await sql.unsafe(`

@@ -40,7 +40,7 @@ type Row = ServiceCall & { readonly hourMs: number };
  * `calls` has no index by service: it would cost the writer a random write for each event. The sums by hour tell in which hours a
  * service was called and with which keys. A key has at most 300 calls in a minute, and `calls` has an index by key and id. So a
  * page costs one range of that index for each key and hour that it shows. Failed calls are found as fast, because their hours and
- * keys are known.
+ * keys are known: those of calls that the service failed, and those of calls that were given back whole.
  */
 export async function selectServiceCalls(
   sql: Sql,
@@ -74,9 +74,14 @@ const behind = ({ hourMs }: Hour): Position => ({ hourMs, usageId: LAST_ID });
 function selectHours(sql: Sql, filter: ServiceCallsFilter, after: Position | null): Promise<Hour[]> {
   const { serviceId, fromMs, toMs, outcome } = filter;
   const count =
-    outcome === 'failed' ? sql`upstream_error + upstream_timeout + upstream_5xx + upstream_cut` : sql`calls`;
+    outcome === 'failed'
+      ? sql`upstream_error + upstream_timeout + upstream_5xx + upstream_cut + coalesce(given_back, 0)`
+      : sql`calls`;
+  const givenBack = sql`(
+    SELECT hour, sum(whole)::bigint AS given_back FROM refund_hours WHERE service_id = ${serviceId} GROUP BY hour)`;
   return sql<Hour[]>`
-    SELECT (extract(epoch FROM hour) * 1000)::bigint AS "hourMs", ${count} AS calls FROM service_hours
+    SELECT (extract(epoch FROM hour) * 1000)::bigint AS "hourMs", ${count} AS calls
+    FROM service_hours ${outcome === 'failed' ? sql`LEFT JOIN ${givenBack} AS r USING (hour)` : sql``}
     WHERE service_id = ${serviceId} AND ${count} > 0
       ${fromMs === null ? sql`` : sql`AND hour > ${new Date(clampTime(fromMs - HOUR_MS))}`}
       ${toMs === null ? sql`` : sql`AND hour < ${new Date(toMs)}`}
@@ -132,8 +137,15 @@ const matching = (sql: Sql, { serviceId, fromMs, toMs, outcome }: ServiceCallsFi
   service_id = ${serviceId} AND ${sql.text(COUNTED_SQL)}
   ${fromMs === null ? sql`` : sql`AND created_at >= ${new Date(fromMs)}`}
   ${toMs === null ? sql`` : sql`AND created_at < ${new Date(toMs)}`}
-  ${outcome === 'failed' ? sql`AND outcome = ANY(${FAILED_OUTCOMES}::text[])` : sql``}
+  ${outcome === 'failed' ? sql`AND (outcome = ANY(${FAILED_OUTCOMES}::text[]) OR ${givenBackWhole(sql)})` : sql``}
   ${outcome === 'completed' ? sql`AND outcome = 'completed'` : sql``}`;
+
+/** The condition on `calls c`. Nothing can be given back of a call that was not charged, so it is not looked up. */
+const givenBackWhole = (sql: Sql) => sql`
+  (c.amount > 0 AND EXISTS (SELECT FROM refunds r WHERE r.usage_id = c.usage_id AND r.whole))`;
+
+const hasFailed = (sql: Sql) => sql`(k.failed > 0 OR EXISTS (
+  SELECT FROM refund_hours r WHERE r.key_id = k.key_id AND r.hour = k.hour AND r.service_id = k.service_id AND r.whole > 0))`;
 
 /** @param hours of one day, newest first */
 function selectCallsOf(
@@ -154,7 +166,7 @@ function selectCallsOf(
     FROM unnest(${times(begins)}::timestamptz[], ${times(ends)}::timestamptz[],
                 ${begins.map((ms) => lowestId(ms - CLOCK_SLACK_MS))}::uuid[],
                 ${ends.map((ms) => lowestId(ms + CLOCK_SLACK_MS))}::uuid[]) AS h (hour, ends, lowest, highest)
-    JOIN key_hours k ON k.service_id = ${serviceId} AND k.hour = h.hour ${outcome === 'failed' ? sql`AND k.failed > 0` : sql``}
+    JOIN key_hours k ON k.service_id = ${serviceId} AND k.hour = h.hour ${outcome === 'failed' ? sql`AND ${hasFailed(sql)}` : sql``}
     CROSS JOIN LATERAL (
       SELECT ${sql.text(COLUMNS)} FROM calls c
       WHERE key_id = k.key_id AND ${matching(sql, filter)}

@@ -83,10 +83,10 @@ function byHour<Row extends Divisible>(rows: readonly Row[]): Row[][] {
 const isBetween = (cut: number, { from, micros }: Divisible, ledger: StatementLedger): boolean =>
   cut >= (from as Date).getTime() * 1_000 && (ledger === 'earnings' ? cut >= micros : cut <= micros);
 
-/** The keys with calls that cost something in the hour. */
+/** The keys with calls in the hour. */
 const keysOfHour = (tx: Tx, { accountId, ledger }: { accountId: string; ledger: StatementLedger }, hour: number) =>
   ledger === 'wallet'
-    ? tx`FROM key_hours WHERE account_id = ${accountId} AND hour = ${new Date(hour / 1_000)} AND spent > 0`
+    ? tx`FROM key_hours WHERE account_id = ${accountId} AND hour = ${new Date(hour / 1_000)}`
     : tx`FROM key_hours WHERE hour = ${new Date(hour / 1_000)} AND service_id IN (
            SELECT service_id FROM service_hours WHERE provider_id = ${accountId} AND hour = ${new Date(hour / 1_000)})`;
 
@@ -118,15 +118,13 @@ async function selectParts(
   const after = of.ledger === 'wallet' ? 0 : 1;
   const times = [...new Set(cuts)].map((cut) => cut + after);
   const account = tx.text(of.ledger === 'wallet' ? 'account_id' : 'provider_id');
-  // As `key_hours` and `service_hours` count them.
-  const calls = tx.text(of.ledger === 'wallet' ? 'count(*)' : "count(*) FILTER (WHERE c.outcome = 'completed')");
   // The times are one parameter, so that the statement's text stays the same, and are made once and not for each call.
   return tx.anew<Part[]>`
     SELECT c.service_id AS "serviceId", width_bucket(c.created_at, (
              SELECT array_agg(timestamptz '1970-01-01 00:00:00Z' + micros * interval '1 microsecond' ORDER BY micros)
              FROM unnest(${times}::bigint[]) AS micros)) AS part,
-           sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees, ${calls} AS calls, min(c.created_at) AS first,
-           ${microsOf(tx, tx`max(c.created_at)`)} AS "lastMicros"
+           sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees, count(*) FILTER (WHERE c.outcome = 'completed') AS calls,
+           min(c.created_at) AS first, ${microsOf(tx, tx`max(c.created_at)`)} AS "lastMicros"
     FROM calls c
     WHERE c.key_id IN (SELECT key_id ${keysOfHour(tx, of, hour)}) AND c.${account} = ${of.accountId} ${madeWithin(tx, range)}
       AND ${tx.text(COUNTED_SQL)}

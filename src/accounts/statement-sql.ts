@@ -23,7 +23,7 @@ export type Movement = {
   readonly balanceMicros: number;
   /** For a sum over calls: when the first of them began, and the service. */
   readonly from: Date | null;
-  /** For a sum: how many calls of the keys that paid, free ones included. */
+  /** For a sum: how many calls were charged or free. */
   readonly calls: number | null;
   readonly serviceId: string | null;
   readonly serviceName: string | null;
@@ -232,7 +232,7 @@ function refundsGiven(tx: Tx, accountId: string): Source {
 function charges(tx: Tx, accountId: string): Source {
   const last = tx`max(m.last_call_at)`;
   return {
-    from: tx`key_hours m WHERE m.account_id = ${accountId} AND m.spent > 0`,
+    from: tx`key_hours m WHERE m.account_id = ${accountId}`,
     at: last,
     rest: tx`m.service_id::text`,
     indexed: tx`m.hour`,
@@ -240,7 +240,7 @@ function charges(tx: Tx, accountId: string): Source {
     // An hour has a row for each key of the account.
     group: tx`GROUP BY m.hour, m.service_id`,
     amount: tx`-m.spent`,
-    columns: tx`'charge' AS kind, min(m.first_call_at) AS first_at, sum(m.calls)::bigint AS calls, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
+    columns: tx`'charge' AS kind, min(m.first_call_at) AS first_at, sum(m.completed)::bigint AS calls, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
                 NULL::text AS reason`,
     order: tx`m.hour DESC, ${last} DESC, m.service_id DESC`,
   };
@@ -330,6 +330,6 @@ function newestOf(tx: Tx, source: Source, request: StatementRequest): Fragment {
     FROM ${from}
       ${upper ? tx`AND ${indexed} <= ${until}` : tx``}
       ${since ? tx`AND ${indexed} >= ${since}::timestamptz - make_interval(hours => ${lagHours})` : tx``}
-    ${group === null ? tx`AND ${isInRange}` : tx`${group} HAVING ${isInRange}`}
+    ${group === null ? tx`AND ${isInRange}` : tx`${group} HAVING sum(${amount}) <> 0 AND ${isInRange}`}
     ORDER BY ${order} LIMIT ${request.limit}`;
 }

@@ -43,7 +43,7 @@ const LIST = new CsvList({
       type: 'string',
       enum: [...OUTCOMES],
       description:
-        'failed: only calls that the service failed, which were refunded. completed: only calls that were not refunded',
+        'failed: calls that the service failed and calls that were given back whole, as the stats count them. completed: calls with this outcome',
     },
   },
   cursor: { maxLength: 45, example: `494000.${EXAMPLE.usageId}` },

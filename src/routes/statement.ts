@@ -41,7 +41,7 @@ const MOVEMENT = record(
       description:
         'Of a sum over the calls of a service within an hour, between two other movements: when the first of them began',
     },
-    calls: { ...COUNT, description: 'Of a sum: how many calls of the keys that paid, free ones included' },
+    calls: { ...COUNT, description: 'Of a sum: how many calls were charged or free' },
     service_id: UUID,
     service_name: TEXT,
     usage_id: { ...UUID, description: 'Of a refund, and of the fee that came back with it: the call' },

@@ -64,7 +64,7 @@ beforeAll(async () => {
   await sql`INSERT INTO service_hours VALUES (${serviceId}, date_trunc('hour', now()), ${accountId}, 5, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0, 25, 5, 9, 0, 0, now(), now())`;
   // Between its calls of this hour, so that the statement reads them.
   await sql`INSERT INTO credits (account_id, seq, amount, reference, journal_id) VALUES (${accountId}, 1, 5, 'credit', 1)`;
-  await sql`INSERT INTO key_hours VALUES (${keyId}, date_trunc('hour', now()), ${serviceId}, ${accountId}, 5, 0, 5, 0, 25, 9, 1, 9, date_trunc('hour', now()), now())`;
+  await sql`INSERT INTO key_hours VALUES (${keyId}, date_trunc('hour', now()), ${serviceId}, ${accountId}, 5, 5, 0, 5, 0, 1, 25, 9, 9, date_trunc('hour', now()), now())`;
 });
 afterAll(() => close());
 

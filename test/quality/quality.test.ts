@@ -49,10 +49,10 @@ async function add(serviceId: string, calls: Calls, buyer = buyerIds[calls.buyer
   const n = calls.succeeded + calls.failed;
   const hour = new Date(Math.floor(Date.now() / 3_600_000 - calls.hoursAgo) * 3_600_000);
   await sql`
-    INSERT INTO key_hours AS h (key_id, hour, service_id, account_id, calls, free_calls, succeeded, failed, spent,
-                                latency_sum_us, latency_count, succeeded_us, first_call_at, last_call_at)
-    VALUES (${buyer.keyId}, ${hour}, ${serviceId}, ${buyer.accountId}, ${n}, 0, ${calls.succeeded}, ${calls.failed}, 0,
-            ${n * (calls.latencyMs ?? 20) * 1_000}, ${n}, ${calls.succeeded * (calls.latencyMs ?? 20) * 1_000}, ${hour}, ${hour})
+    INSERT INTO key_hours AS h (key_id, hour, service_id, account_id, calls, completed, free_calls, succeeded, failed,
+                                spent, latency_sum_us, latency_count, succeeded_us, first_call_at, last_call_at)
+    VALUES (${buyer.keyId}, ${hour}, ${serviceId}, ${buyer.accountId}, ${n}, ${calls.succeeded}, 0, ${calls.succeeded},
+            ${calls.failed}, 0, ${n * (calls.latencyMs ?? 20) * 1_000}, ${n}, ${calls.succeeded * (calls.latencyMs ?? 20) * 1_000}, ${hour}, ${hour})
     ON CONFLICT (key_id, hour, service_id) DO UPDATE SET calls = h.calls + excluded.calls,
       succeeded = h.succeeded + excluded.succeeded, failed = h.failed + excluded.failed,
       latency_sum_us = h.latency_sum_us + excluded.latency_sum_us, latency_count = h.latency_count + excluded.latency_count,

@@ -28,7 +28,7 @@ beforeAll(async () => {
     for (const at of [used, '2026-01-01T00:00:00Z']) {
       await sql`
         INSERT INTO key_hours VALUES (${keyId}, date_trunc('hour', ${at}::text::timestamptz), ${accountId}, ${accountId},
-                                      1, 0, 1, 0, 0, 0, 0, 0, ${at}::text::timestamptz,
+                                      1, 1, 0, 1, 0, 0, 0, 0, 0, ${at}::text::timestamptz,
                                       ${at}::text::timestamptz)`;
     }
   }

@@ -1,4 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  addToSums,
+  insertRefund,
+  type RefundedCall,
+  selectRefundedCall,
+} from '../../src/accounts/refunds/refund-sql.ts';
 import { insertListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
@@ -7,6 +13,7 @@ import { serviceCallsRoutes } from '../../src/routes/service-calls.ts';
 import { sumUp } from '../ledger/rollups/sums-oracle.ts';
 import { addAccount } from '../support/accounts.ts';
 import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../support/listings.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const HOUR_MS = 3_600_000;
@@ -22,6 +29,7 @@ let id: string;
 /** Ids of the calls that the list has, newest first. */
 const listed: string[] = [];
 const failed: string[] = [];
+let refunds = 0;
 
 type Stored = {
   atMs: number;
@@ -86,6 +94,27 @@ beforeAll(async () => {
   routes = serviceCallsRoutes({ sql, pseudonymOf: (account, of) => `name of ${account} for ${of}` });
 });
 
+/** As `storeRefund` does it, without its limit of 90 days. */
+async function giveBack(usageId: string, amountMicros: number): Promise<void> {
+  const call = (await selectRefundedCall(sql, usageId)) as RefundedCall;
+  const { accountId, providerId } = call;
+  const journalId = ++refunds;
+  const refund = {
+    usageId,
+    accountId,
+    providerId,
+    creditSeq: journalId,
+    amountMicros,
+    feeMicros: 0,
+    totalBeforeMicros: 0,
+  };
+  const told = { isWhole: amountMicros === call.amountMicros, reason: 'x', reference: usageId, givenBy: providerId };
+  await unfenced(sql).begin([accountId], async (tx) => {
+    await insertRefund(tx, journalId, { ...refund, ...told }, call);
+    await addToSums(tx, journalId);
+  });
+}
+
 type Page = { records: { usage_id: string; buyer: string }[]; next_cursor: string | null };
 const page = async (query: string, by = provider): Promise<Page> =>
   bodyOf(await ask(routes, `GET /services/${id}/calls?${query}`, { by })) as Page;
@@ -112,6 +141,18 @@ describe("the calls of a provider's service", () => {
     const completed = await all('limit=1000&outcome=completed');
     expect(completed.length).toBeLessThan(listed.length - failed.length);
     expect(completed.some((usageId) => failed.includes(usageId))).toBe(false);
+  });
+
+  it('that were given back whole are found among those that failed, and those given back in part are not', async () => {
+    const completed = await all('limit=1000&outcome=completed');
+    const charged = listed.filter((usageId) => completed.includes(usageId));
+    // The oldest call is alone in its hour; of the others, some have a failed call of their key in their hour.
+    const whole = charged.at(-1) as string;
+    await giveBack(whole, 2000);
+    for (const usageId of charged.slice(1, 20)) await giveBack(usageId, 500);
+    const withIt = listed.filter((usageId) => failed.includes(usageId) || usageId === whole);
+    for (const limit of [4, 1000]) expect(await all(`limit=${limit}&outcome=failed`)).toEqual(withIt);
+    expect(await all('limit=1000&outcome=completed')).toEqual(completed);
   });
 
   it('can be limited by time, to the second', async () => {

@@ -314,6 +314,35 @@ describe('GET /statement/me', () => {
     for (const { at, balance: shown } of movements) expect(micros(shown)).toBe(seen.get(at));
   });
 
+  it('counts charged and free calls of all keys, and no failed ones, for the buyer as for the provider', async () => {
+    const minute = (n: number): number => START + n * 60_000;
+    const times = (...minutes: number[]) => minutes.map((n) => new Date(minute(n)).toISOString());
+    const [other, third] = [
+      await addKeyTo(sql, buyer.accountId, 'buyer'),
+      await addKeyTo(sql, buyer.accountId, 'buyer'),
+    ];
+    await moves.credit(START, 10_000);
+    for (const n of [1, 61]) await moves.call(minute(n), 2_000);
+    for (const n of [2, 3, 62, 63, 130]) await moves.call(minute(n), 0, 0, n % 2 ? other.keyId : third.keyId);
+    await sql`UPDATE calls SET outcome = 'refunded:upstream_5xx', status = 500 WHERE created_at = ANY(${times(2, 62)}::timestamptz[])`;
+    await sql`UPDATE calls SET free_tier = true WHERE created_at = ANY(${times(3, 63, 130)}::timestamptz[])`;
+    await moves.credit(minute(4), 10_000);
+    await moves.call(minute(5), 1_000);
+    await sumUp(sql);
+    const counts = async (kind: string, by: KeyRecord) =>
+      (await all({}, by)).filter((row) => row.kind === kind).map(({ calls, amount }) => [calls, Math.abs(amount)]);
+    // The credit divides the first hour. The third hour has a free call only, so no money has moved.
+    expect(await counts('charge', buyer)).toEqual([
+      [2, 0.002],
+      [1, 0.001],
+      [2, 0.002],
+    ]);
+    expect(await counts('earning', provider)).toEqual([
+      [2, 0.002],
+      [3, 0.003],
+    ]);
+  });
+
   it('divides a sum of calls where money came in between, unless its calls are no longer kept one by one', async () => {
     const second = (n: number): number => START + n * 1_000;
     await moves.credit(second(1), 20_000);

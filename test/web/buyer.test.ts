@@ -255,6 +255,7 @@ describe('the console of a buyer', () => {
         .click();
       await page.getByText('customer-1', { exact: true }).waitFor();
       await page.getByText('It was asked for 3 times').waitFor();
+      await page.getByText('Not what you paid for?').getByRole('link', { name: 'provider of the service' }).waitFor();
       await visit.shot('buyer-tag-call');
       expect(await visit.findings()).toEqual([]);
     }

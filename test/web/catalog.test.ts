@@ -26,9 +26,9 @@ beforeAll(async () => {
   await market.json(`/api/v1/services/${id}`, { key: market.provider, method: 'PATCH', body });
   // The sums of calls of twelve buyers, who fared better lately: so the job finds about the same quality whenever it looks.
   await market.stores.sql`
-    INSERT INTO key_hours (key_id, hour, service_id, account_id, calls, free_calls, succeeded, failed, spent, latency_sum_us,
-                           latency_count, succeeded_us, first_call_at, last_call_at)
-    SELECT 'key ' || n, date_trunc('hour', now()) - days * interval '1 day', ${id}, md5('buyer ' || n)::uuid, 100, 0,
+    INSERT INTO key_hours (key_id, hour, service_id, account_id, calls, completed, free_calls, succeeded, failed, spent,
+                           latency_sum_us, latency_count, succeeded_us, first_call_at, last_call_at)
+    SELECT 'key ' || n, date_trunc('hour', now()) - days * interval '1 day', ${id}, md5('buyer ' || n)::uuid, 100, 100 - days * 5, 0,
            100 - days * 5, days * 5, 0, 2000000, 100, 20000 * (100 - days * 5), now(), now()
     FROM generate_series(1, 12) n, (VALUES (0), (8)) AS t (days)`;
   await market.stores.sql`

@@ -110,6 +110,7 @@ export class KeyHour {
   /** The same key in another hour or with another service. A page of 1 000 calls bounds the length of this list. */
   readonly next: KeyHour | undefined;
   calls = 0;
+  completed = 0;
   freeCalls = 0;
   succeeded = 0;
   failed = 0;
@@ -130,8 +131,9 @@ export class KeyHour {
     this.next = next;
   }
 
-  add({ latencyUs, admittedAtMs }: SummedCall, callClass: CallClass, free: number, amount: number): void {
+  add({ outcome, latencyUs, admittedAtMs }: SummedCall, callClass: CallClass, free: number, amount: number): void {
     this.calls++;
+    if (outcome === 'completed') this.completed++;
     this.freeCalls += free;
     if (callClass === 'succeeded') {
       this.succeeded++;
@@ -149,6 +151,7 @@ export class KeyHour {
     const sum = new KeyHour(this.accountId < other.accountId ? this : other, this.hour, undefined);
     for (const part of [this, other]) {
       sum.calls += part.calls;
+      sum.completed += part.completed;
       sum.freeCalls += part.freeCalls;
       sum.succeeded += part.succeeded;
       sum.failed += part.failed;
@@ -273,15 +276,16 @@ export function keyHourColumns(rows: readonly KeyHour[]): string[] {
     add(2, k.serviceId);
     add(3, k.accountId);
     add(4, k.calls);
-    add(5, k.freeCalls);
-    add(6, k.succeeded);
-    add(7, k.failed);
-    add(8, k.spent);
-    add(9, k.latencySumUs);
-    add(10, k.latencyCount);
-    add(11, k.succeededUs);
-    add(12, k.firstMs);
-    add(13, k.lastMs);
+    add(5, k.completed);
+    add(6, k.freeCalls);
+    add(7, k.succeeded);
+    add(8, k.failed);
+    add(9, k.latencyCount);
+    add(10, k.spent);
+    add(11, k.latencySumUs);
+    add(12, k.succeededUs);
+    add(13, k.firstMs);
+    add(14, k.lastMs);
   });
 }
 

@@ -114,7 +114,7 @@ const DAMAGES = [
   'DELETE FROM service_amounts',
   'UPDATE service_latencies SET calls = calls + 1',
   `INSERT INTO service_latencies VALUES ('${buyer}', '2026-11-21', 7, 3), ('${buyer}', '1999-01-01', 7, 3)`,
-  `INSERT INTO key_hours SELECT 'acf_spurious', hour, service_id, account_id, 1, 1, 1, 1, 1, 1, 1, 1, hour, hour FROM key_hours LIMIT 1`,
+  `INSERT INTO key_hours SELECT 'acf_spurious', hour, service_id, account_id, 1, 1, 1, 1, 1, 1, 1, 1, 1, hour, hour FROM key_hours LIMIT 1`,
   'UPDATE tag_days SET spent = spent + 1, calls = calls - 1',
   `INSERT INTO tag_days VALUES ('${buyer}', '2026-11-21', 'spurious', 1, 1, 1, 1, 1)`,
   without(...TABLES),

@@ -58,10 +58,11 @@ const serviceSumsOf = (from: string): string => `
 
 const keySumsOf = (from: string): string => `
   SELECT key_id, hour, service_id, (min(account_id::text))::uuid AS account_id, count(*) AS calls,
+    count(*) FILTER (WHERE outcome = 'completed') AS completed,
     count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
     count(*) FILTER (WHERE class = 'succeeded') AS succeeded,
     count(*) FILTER (WHERE class IN ('upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut')) AS failed,
-    sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count,
+    count(*) FILTER (WHERE latency_us > 0) AS latency_count, sum(amount) AS spent, sum(latency_us) AS latency_sum_us,
     coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS succeeded_us,
     min(created_at) AS first_call_at, max(created_at) AS last_call_at
   FROM ${countedOf(from)} GROUP BY key_id, hour, service_id`;

@@ -2354,7 +2354,7 @@ export interface components {
              * @description Of a sum over the calls of a service within an hour, between two other movements: when the first of them began
              */
             from?: string;
-            /** @description Of a sum: how many calls of the keys that paid, free ones included */
+            /** @description Of a sum: how many calls were charged or free */
             calls?: number;
             /** Format: uuid */
             service_id?: string;
@@ -7992,7 +7992,7 @@ export interface operations {
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description failed: only calls that the service failed, which were refunded. completed: only calls that were not refunded */
+                /** @description failed: calls that the service failed and calls that were given back whole, as the stats count them. completed: calls with this outcome */
                 outcome?: "completed" | "failed";
                 /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;

@@ -8,7 +8,7 @@ import { api } from '../../session.ts';
 import { OutcomeBadge } from '../shared/cells.tsx';
 import { outcomeOf, statusText } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
-import { RefundsOf } from '../shared/refunds/refunds.tsx';
+import { AskToGiveBack, RefundsOf } from '../shared/refunds/refunds.tsx';
 import { leftOf } from '../shared/refunds/shares.ts';
 import { callsOfKey, callsOfTag } from './usage.ts';
 
@@ -65,6 +65,7 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
               Idempotency-Key, and charged at most once: the repeats got its answer again.
             </p>
           )}
+          <AskToGiveBack call={call} />
         </div>
       </Card>
       <RefundsOf call={call} title="Given back" />

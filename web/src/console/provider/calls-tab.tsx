@@ -22,8 +22,8 @@ const FILTERS: readonly Filter[] = [
     label: 'Outcome',
     options: [
       ['', 'All calls'],
-      ['failed', 'Failed: not charged'],
-      ['completed', 'Completed'],
+      ['failed', 'Failed or given back'],
+      ['completed', 'Charged or free'],
     ],
   },
   ...RANGE_FILTERS,

@@ -127,7 +127,7 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
                 </a>
               ),
             },
-            { title: 'Calls not refunded', right: true, cell: (row) => count(row.calls, EN) },
+            { title: 'Calls charged or free', right: true, cell: (row) => count(row.calls, EN) },
             { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
             { title: 'Buyers paid', amount: (row) => row.gross },
             { title: 'Given back', amount: (row) => row.refunded },

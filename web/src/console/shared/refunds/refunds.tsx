@@ -35,6 +35,19 @@ export function RefundsOf({ call, title }: { readonly call: Call; readonly title
 /** The API refuses to give back a call that is older. */
 const REFUND_DAYS = 90;
 
+const isTooOld = (call: Call): boolean => Date.now() - Date.parse(call.created_at) > REFUND_DAYS * 86_400_000;
+
+/** Whom a buyer can ask who did not get what a call was charged for. */
+export function AskToGiveBack({ call }: { readonly call: Call }) {
+  if (leftOf(call) === 0 || isTooOld(call)) return null;
+  return (
+    <p class="soft">
+      Not what you paid for? Tell the <a href={`/services/${call.service_id}`}>provider of the service</a> the id of
+      this call. They can give back all or part of the price within {REFUND_DAYS} days.
+    </p>
+  );
+}
+
 /** The card with which a provider or an operator gives back what is left of a call's charge. */
 export function GiveBack({
   call,
@@ -49,13 +62,12 @@ export function GiveBack({
   const [isOpen, setOpen] = useState(false);
   if (call.amount === 0) return null;
   const left = leftOf(call);
-  const isOld = Date.now() - Date.parse(call.created_at) > REFUND_DAYS * 86_400_000;
   return (
     <Card title="Give this call back">
       <div class="stack-tight">
         {left === 0 ? (
           <Note tone="good">All of it was given back.</Note>
-        ) : isOld ? (
+        ) : isTooOld(call) ? (
           <p class="soft">A call can be given back within {REFUND_DAYS} days.</p>
         ) : (
           <>
