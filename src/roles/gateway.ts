@@ -319,7 +319,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
           })),
     ),
   ];
-  const errorPage = site === null ? undefined : errorPages(site);
+  const errorPage = site === null ? undefined : errorPages(site, config.operator.details);
   const permits = new PagePermits(permitsFor(sql.maxConnections));
   const api: Api = new Api({
     gate,

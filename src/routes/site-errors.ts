@@ -5,6 +5,7 @@ import { headerOf } from '../http/request-head.ts';
 import type { ApiResponse } from '../http/route.ts';
 import { RenderedPages } from '../pages/rendered-pages.ts';
 import type { SiteFiles } from '../pages/site-files.ts';
+import type { OperatorDetails } from '../platform/operator.ts';
 import { pageHeaders } from './site.ts';
 
 /** The path of a request that has no route yet. */
@@ -18,8 +19,12 @@ type Asked = {
  * What a person gets who opens an address in a browser and may not see it: a page that says why, and what can be done. Programs
  * still get the JSON, and so does anyone who opens an address of the API in a browser.
  */
-export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) => ApiResponse | null {
+export function errorPages(
+  files: SiteFiles,
+  details: OperatorDetails | null,
+): (error: ApiError, asked: Asked) => ApiResponse | null {
   const pages = new RenderedPages(files);
+  const operator = details === null ? {} : { operator: JSON.stringify(details) };
   return (error, { method, path, headers }) => {
     if (method !== 'GET' && method !== 'HEAD') return null;
     if (path.startsWith('/api/') || path.startsWith('/assets/')) return null;
@@ -32,8 +37,8 @@ export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) =>
     const shown = error.status === 400 ? error : new ApiError(error.code);
     const request =
       error.status === 404
-        ? ({ ...where, page: 'not-found', data: {} } as const)
-        : ({ ...where, page: 'failure', data: { failure: JSON.stringify(shown.body()) } } as const);
+        ? ({ ...where, page: 'not-found', data: operator } as const)
+        : ({ ...where, page: 'failure', data: { ...operator, failure: JSON.stringify(shown.body()) } } as const);
     return {
       status: error.status,
       headers: { ...pageHeaders(language), ...error.headers, 'Cache-Control': 'no-store' },

@@ -40,7 +40,7 @@ const asked = (language = 'en') => ({
 describe('pages of errors', () => {
   it('are rendered once, however often somebody is refused, and whatever else is refused in between', () => {
     const { rendered, files } = filesThatCount();
-    const pageOf = errorPages(files);
+    const pageOf = errorPages(files, null);
     for (let seconds = 1; seconds <= 60; seconds++) {
       expect(pageOf(rateLimitedError(seconds), asked())).toMatchObject({
         status: 429,
@@ -54,8 +54,15 @@ describe('pages of errors', () => {
 
   it("show the gateway's own words for what is wrong with a request", () => {
     const { files } = filesThatCount();
-    const page = errorPages(files)(new ApiError('invalid_request', 'lang: must be one of en.'), asked());
+    const page = errorPages(files, null)(new ApiError('invalid_request', 'lang: must be one of en.'), asked());
     expect(String(page?.body)).toContain('lang: must be one of en.');
+  });
+
+  it('say who runs the gateway, as all others do', () => {
+    const { rendered, files } = filesThatCount();
+    const pageOf = errorPages(files, { name: 'Acme' });
+    for (const error of [new ApiError('not_found'), unavailableError()]) pageOf(error, asked());
+    expect(rendered.map(({ data }) => data.operator)).toEqual(['{"name":"Acme"}', '{"name":"Acme"}']);
   });
 });
 

@@ -280,11 +280,11 @@ describe('the console of a buyer', () => {
       await goTo('Overview');
       await expect.poll(() => stat('Balance').textContent()).toBe(balance);
       await expect.poll(() => stat('Spent today').textContent()).toBe(spent);
-      await page.getByText(held === '$0.00' ? 'nothing is held' : `${held} held by open calls`).waitFor();
+      await page.getByText(held === '$0.00' ? 'nothing is held' : `${held} held by calls`).waitFor();
       await goTo('Money');
       await expect.poll(() => stat('Balance').textContent()).toBe(balance);
       await expect.poll(() => stat('Held').textContent()).toBe(held);
-      if (held !== '$0.00') await expect.poll(() => stat('Together').textContent()).toBe(together);
+      await expect.poll(() => stat('In the statement').textContent()).toBe(together);
       // The first row of the statement, and its columns: when, what, amount, balance.
       await expect.poll(() => page.getByRole('row').nth(1).getByRole('cell').last().textContent()).toBe(together);
     };
@@ -343,6 +343,7 @@ describe('the console of a buyer', () => {
     const { page } = visit;
     await page.getByRole('button', { name: 'New key without a budget' }).click();
     expect(await visit.findings()).toEqual([]);
+    await page.getByLabel('Label').fill(' ');
     await page.keyboard.press('Enter');
     const text = await shownKey(visit);
     await page.getByRole('button', { name: 'I have kept it' }).click();
@@ -433,7 +434,8 @@ describe('the console of a buyer', () => {
     for (let i = 0; i < 4; i++) expect((await call(agent, `/${i}`)).status).toBe(200);
     const below = { label: 'sub-agent', expires_at: new Date(Date.now() + 86_400_000 * 3).toISOString() };
     const sub = await web.market.json<Key>('/api/v1/keys', { key: agent, method: 'POST', body: below });
-    await web.market.json('/api/v1/keys', { key: sub, method: 'POST', body: { label: 'helper', budget: BUDGET } });
+    const request = { key: sub, method: 'POST', body: { label: 'helper', budget: BUDGET } };
+    const helper = await web.market.json<Key>('/api/v1/keys', request);
     await web.market.settled(root.account_id);
     await page.getByRole('button', { name: 'Refresh' }).click();
     await row.getByText('$0.03 spent of $0.05 a month').waitFor();
@@ -457,6 +459,11 @@ describe('the console of a buyer', () => {
     await change.getByRole('button', { name: 'Save changes' }).click();
     await rowOf(visit, 'reader').getByText('$0.00 left').waitFor();
     expect((await call(agent, '/refused')).status).toBe(402);
+
+    await rowOf(visit, 'helper').getByText('But only $0.00 is left of a budget above it.').waitFor();
+    const bound = await web.visit('/console/keys', { key: textOf(helper) });
+    await rowOf(bound, 'helper').getByText('But only $0.00 is left of a budget above it.').waitFor();
+    await bound.close();
 
     // The page of a child key: itself, which it cannot change, and those below it.
     const own = await web.visit('/console/keys', { dark: true, phone: true, key: textOf(agent) });

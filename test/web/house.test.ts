@@ -2,8 +2,9 @@
 
 import { get } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import '../support/browser.ts';
 import { authorization, echo, type Key, startService, type TestService } from '../integration/marketplace.ts';
+import '../support/browser.ts';
+import type { Route } from '../support/browser.ts';
 import { until } from '../support/wait.ts';
 import { type Visit, WebMarket } from './web-market.ts';
 
@@ -247,6 +248,57 @@ describe('while something is loading', () => {
     expect(await visit.shifts()).toEqual([]);
     expect(visit.complaints).toEqual([]);
     await visit.close();
+  });
+
+  it('figures of the console take the room that was there for them, whichever answer comes last', async () => {
+    const paid = await web.market.buyer(1);
+    for (let i = 0; i < 6; i++) expect((await web.market.request(path, { key: paid })).status).toBe(200);
+    await web.market.settled(paid.account_id);
+    const { records } = await web.market.json<{ records: { usage_id: string }[] }>('/api/v1/usage', { key: paid });
+    const call = records[0]?.usage_id ?? '';
+    const body = { reason: 'It was late.', reference: 'late' };
+    await web.market.json(`/api/v1/usage/${call}/refund`, { key: admin, method: 'POST', body });
+    const its = `/services/${path.split('/')[4]}`;
+    const pages: [Key, string[]][] = [
+      [paid, ['/calls', '', '/money', '/keys', `/calls/${call}`]],
+      [web.market.provider, [its, '', `${its}/calls`, `${its}/quality`, `/calls/${call}`]],
+      [admin, [`/accounts/${paid.account_id}`, '', '/calls', `/calls/${call}`, '/reconciliation']],
+    ];
+    const moved: string[] = [];
+    for (const [key, addresses] of pages) {
+      const visit = await web.visit('/llms.txt', { key: keyOf(key), phone: true });
+      const { page } = visit;
+      await page.goto('/console/sessions');
+      await page.getByRole('heading', { level: 1, name: 'Sessions' }).waitFor();
+      const asked: Route[] = [];
+      let known = 0;
+      await page.route('**/api/v1/**', (route) => void asked.push(route));
+      for (const address of addresses) {
+        await page.evaluate(`{
+          const link = document.createElement('a');
+          link.href = '/console${address}';
+          document.body.append(link);
+          link.click();
+          link.remove();
+        }`);
+        await page.waitForURL(`**/console${address}`);
+        // What was asked last is answered first, and shown before the next answer.
+        await until(async () => {
+          const last = asked.pop();
+          if (last === undefined) return (await page.locator('.console .skeleton').count()) === 0;
+          await last.continue();
+          await (await last.request().response())?.finished();
+          await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+          return false;
+        });
+        const shifts = await visit.shifts();
+        moved.push(...shifts.slice(known).map((shift) => `${address} ${shift}`));
+        known = shifts.length;
+      }
+      expect(visit.complaints).toEqual([]);
+      await visit.close();
+    }
+    expect(moved).toEqual([]);
   });
 
   it('files are preloaded for keyboard and touch users too, and never for those who save data', async () => {

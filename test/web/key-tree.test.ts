@@ -78,6 +78,17 @@ describe('the tree of keys', () => {
     expect(root?.below[0]?.below[0]?.expiresAt).toBe(early.expires_at);
   });
 
+  it('leaves a key no more than the budgets above it do', () => {
+    const left = (remaining: number): Partial<Key> => ({
+      budget: { amount: 9, period: 'day', spent: 9 - remaining, remaining, resets_at: null, refused: 0 },
+    });
+    const keys = [keyOf('d', 'c', left(5)), keyOf('c', 'b'), keyOf('b', 'a', left(2)), keyOf('a', 'me', left(3))];
+    const leftAbove = ([node]: readonly KeyNode[]): (number | null)[] =>
+      node === undefined ? [] : [node.leftAbove, ...leftAbove(node.below)];
+    expect(leftAbove(keyTree(keys))).toEqual([null, 3, 2, 2]);
+    expect(leftAbove(keyTree(keys, 1))).toEqual([1, 1, 1, 1]);
+  });
+
   it('ends the active keys below a key together with it, and no others', () => {
     const revoked = { status: 'revoked' } as const;
     const keys = [keyOf('e', 'd'), keyOf('d'), keyOf('c', 'b'), keyOf('x', 'a', revoked), keyOf('b', 'a'), keyOf('a')];

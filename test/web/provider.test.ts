@@ -236,9 +236,23 @@ describe('a provider in a browser', () => {
     const isFound = async (): Promise<boolean> =>
       (await web.market.request(`/api/v1/discover/${serviceId(visit)}`)).status === 200;
     expect(await isFound()).toBe(false);
-    await page.getByRole('button', { name: 'List it' }).click();
-    await page.getByText('Listed', { exact: true }).waitFor();
+    // A held Enter lists it, and does not go on to ask whether to pause it.
+    await page.getByRole('button', { name: 'List it' }).focus();
+    await page.keyboard.down('Enter');
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+    await page.keyboard.down('Enter');
+    await page.keyboard.up('Enter');
+    expect(await page.getByRole('dialog').count()).toBe(0);
     expect(await isFound()).toBe(true);
+
+    // The button that asked would list the service again.
+    await page.keyboard.press('Enter');
+    await expect.poll(() => visit.focused()).toBe('button Cancel');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('Not listed', { exact: true }).waitFor();
+    await expect.poll(() => visit.focused()).toBe('h1 Draft of a service');
+    expect(await isFound()).toBe(false);
     await web.market.request(`/api/v1/services/${serviceId(visit)}`, { key: provider, method: 'DELETE' });
     await visit.close();
   });

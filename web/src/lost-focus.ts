@@ -1,7 +1,7 @@
 const FOCUSABLE = ':is(a[href], button, input, select, textarea, summary, [tabindex]):not(:disabled)';
 
-/** Acts, and what is spent by one. A key that is held or pressed twice must not do what nobody has chosen. */
-const ACTS = '[type="submit"], .button-primary, .button-danger';
+/** Acts, and what is spent by one. A key that is pressed twice must not do what nobody has chosen. */
+export const ACTS = '[type="submit"], .button-primary, .button-danger';
 
 /** What has the focus, or had it when it was removed or disabled. */
 let last: Element | null = null;
@@ -16,6 +16,15 @@ const isThere = (one: Element): boolean => one.isConnected && !one.matches(':dis
  */
 export function keepFocus(): void {
   const page = document.body;
+  // A held Enter would press what its first press has brought.
+  addEventListener(
+    'keydown',
+    (event) => {
+      if (event.key === 'Enter' && event.repeat && !(event.target as Element).matches('textarea'))
+        event.preventDefault();
+    },
+    true,
+  );
   addEventListener('focusin', ({ target }) => {
     last = target as Element;
     const all = [...page.querySelectorAll<HTMLElement>(FOCUSABLE)];
@@ -36,7 +45,10 @@ export function keepFocus(): void {
         if (last !== lost || document.activeElement !== page) return;
         [lost, ...before.filter((one) => !one.matches(ACTS))].some((one) => {
           if (isThere(one)) one.focus({ preventScroll: true });
-          return document.activeElement === one;
+          const isFocused = document.activeElement === one;
+          // For those who press keys, what has the focus is in view, and not below the head of the page.
+          if (isFocused && one.matches(':focus-visible')) one.scrollIntoView({ block: 'nearest' });
+          return isFocused;
         });
       }, 50),
     );

@@ -25,7 +25,7 @@ export function Shell({
         {t('site.skip')}
       </a>
       <ProgressBar />
-      <Header />
+      <Header isStatic={isStatic} />
       <main id="content" class="main">
         {children}
       </main>
@@ -35,7 +35,7 @@ export function Shell({
   );
 }
 
-function Header() {
+function Header({ isStatic }: { readonly isStatic: boolean }) {
   const { t } = useI18n();
   const href = useHref();
   const { path } = useAddress();
@@ -59,7 +59,8 @@ function Header() {
           <a href="/llms.txt">{t('nav.agents')}</a>
         </nav>
         <span class="header-end">
-          {session.value === null ? (
+          {/* A static page does not know who is signed in. */}
+          {isStatic ? null : session.value === null ? (
             <a key="nobody" class="button button-small header-sign-in" href={href('/console')}>
               {t('nav.signIn')}
             </a>

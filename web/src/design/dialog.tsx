@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { ACTS } from '../lost-focus.ts';
 import { Button } from './button.tsx';
 import { FailureNote } from './states.tsx';
 import { raiseToasts } from './toasts.tsx';
@@ -25,10 +26,12 @@ export function Dialog({
   readonly children: ComponentChildren;
 }) {
   const ref = useRef<HTMLDialogElement>(null);
+  const isFilled = useRef(false);
   const id = useId();
   useEffect(() => {
     const dialog = ref.current;
     const before = document.activeElement;
+    const wasAct = before?.matches(ACTS);
     dialog?.showModal();
     // The browser would focus the ✕. A form focuses its first field, and a question its first answer: "Cancel".
     if (onClose !== undefined) dialog?.querySelector<HTMLElement>(FIRST)?.focus({ preventScroll: true });
@@ -37,7 +40,9 @@ export function Dialog({
       dialog?.close();
       // The dialog has been removed from the document by now, so the browser restores no focus.
       const isLost = document.activeElement === null || document.activeElement === document.body;
-      if (isLost && before instanceof HTMLElement) before.focus({ preventScroll: true });
+      // A button that has become another act is not for a second Enter: `keepFocus` finds what comes before it.
+      const isHarmless = wasAct || !before?.matches(ACTS);
+      if (isLost && isHarmless && before instanceof HTMLElement) before.focus({ preventScroll: true });
     };
   }, []);
   return (
@@ -45,13 +50,17 @@ export function Dialog({
       ref={ref}
       class="dialog"
       aria-labelledby={id}
-      // As in a form.
+      onInput={() => {
+        isFilled.current = true;
+      }}
+      // As in a form, once somebody has begun to fill it in: a second Enter on the button that opened the dialog sends nothing.
       onKeyDown={(event) => {
         const { target, key, isComposing } = event;
         if (key !== 'Enter' || isComposing || event.defaultPrevented) return;
-        if (!(target instanceof HTMLInputElement) || target.form !== null || !TYPED.test(target.type)) return;
+        if (!(target instanceof HTMLInputElement) || !TYPED.test(target.type)) return;
+        if (isFilled.current && target.form !== null) return;
         event.preventDefault();
-        ref.current?.querySelector<HTMLButtonElement>(ACT)?.click();
+        if (isFilled.current) ref.current?.querySelector<HTMLButtonElement>(ACT)?.click();
       }}
       onCancel={(event) => {
         event.preventDefault();

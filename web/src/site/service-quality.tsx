@@ -4,10 +4,6 @@ import { hasFewBuyers } from '../few-buyers.ts';
 import { count, duration, moment, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 
-/** Whether the quality comes from calls. A service that nobody has called also has 50. */
-const isRated = ({ quality, quality_inputs: inputs }: Schemas['ServiceStats']): boolean =>
-  inputs !== null || quality !== 50;
-
 /** How the quality was computed, and from what. */
 export function ServiceQuality({
   stats,
@@ -22,14 +18,14 @@ export function ServiceQuality({
   return (
     <div class="stack">
       <h3>
-        {!isRated(stats)
+        {!service.rated
           ? t('service.qualityShort')
           : t(hasFewBuyers(service) ? 'service.madeOfFew' : 'service.madeOf', {
               quality: count(stats.quality, language),
             })}
       </h3>
       {inputs === null ? (
-        <p class="soft">{t(isRated(stats) ? 'service.justJudged' : 'service.notJudged')}</p>
+        <p class="soft">{t(service.rated ? 'service.justJudged' : 'service.notJudged')}</p>
       ) : (
         <dl class="facts">
           <dt>{t('service.inputSuccess')}</dt>

@@ -55,7 +55,7 @@ function AccountList() {
             options: [
               ['', 'Newest'],
               ['balance', 'Balance'],
-              ['last_used', 'Last used'],
+              ['last_used', 'Last call'],
             ],
           },
         ]}
@@ -76,7 +76,7 @@ function AccountList() {
           { title: 'Active keys', right: true, cell: (row) => row.active_keys },
           { title: 'Balance', amount: (row) => row.balance },
           { title: 'Payable', amount: (row) => row.payable },
-          { title: 'Last used', cell: (row) => (row.last_used_at === null ? '–' : <When at={row.last_used_at} />) },
+          { title: 'Last call', cell: (row) => (row.last_used_at === null ? '–' : <When at={row.last_used_at} />) },
           { title: 'Opened', cell: (row) => <When at={row.created_at} /> },
         ]}
         empty={<Empty title="No accounts yet">The first ones open when somebody creates a key.</Empty>}

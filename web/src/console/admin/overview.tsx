@@ -41,7 +41,8 @@ export default function Overview() {
       <Find />
       {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
       {instances.failure !== null && <FailureNote failure={instances.failure} retry={instances.reload} />}
-      {stats.data === null ? (
+      {/* Both, because what needs attention stands above the figures. */}
+      {stats.data === null || (instances.data === null && instances.failure === null) ? (
         stats.failure === null && <SkeletonPage shape="figures" />
       ) : (
         <>

@@ -45,7 +45,7 @@ export default function ReconciliationPage() {
     <>
       <PageHead
         title="Reconciliation"
-        lead="Compares the wallets in Redis with the balances in Postgres, every minute and whenever you ask."
+        lead="Compares the wallets in Redis with the balances in Postgres: a minute after the last comparison, and whenever you ask."
         actions={
           <Button kind="primary" busy={progress !== null} onClick={() => void run()}>
             Compare now

@@ -1,5 +1,4 @@
 import './buyer.css';
-import { useEffect, useState } from 'preact/hooks';
 import { type Address, useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
 import { Empty, LinkButton, SkeletonCard } from '../../design/index.ts';
@@ -30,8 +29,6 @@ import {
 } from './usage.ts';
 
 const PAGE_SIZE = 50;
-/** A note that comes later than this moves the list, which is better than no list. */
-const NOTES_WITHIN_MS = 1_500;
 
 /** `/console/calls`, and `/console/calls/{usage_id}`. */
 export default function Calls() {
@@ -85,17 +82,11 @@ function choice(
 function CallList() {
   const { language } = useI18n();
   const address = useAddress();
-  const [sums, setSums] = useState<Usage | null>(null);
   const all = useResource('all', (signal) => usageOf({ limit: 1 }, signal));
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
   const budgets = useBudgets();
-  const [isLate, setLate] = useState(false);
-  useEffect(() => {
-    const timer = setTimeout(() => setLate(true), NOTES_WITHIN_MS);
-    return () => clearTimeout(timer);
-  }, []);
   // The list is asked for meanwhile, and shown below the notes: it must not move when they come.
-  const isKnown = isLate || [all, balance, budgets].every(({ data, failure }) => data !== null || failure !== null);
+  const isKnown = [all, balance, budgets].every(({ data, failure }) => data !== null || failure !== null);
   const names = keyNames(all.data?.by_key ?? []);
   const tag = address.query.get('tag') ?? '';
   const isTagged = hasTags(all.data) || tag !== '';
@@ -124,27 +115,17 @@ function CallList() {
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
       {!isKnown && <SkeletonCard lines={9} />}
-      <div class="calls-known" hidden={!isKnown}>
+      <div class="when-known" hidden={!isKnown}>
         <BudgetNote keys={budgets.data?.keys ?? []} />
         <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} isAlone />
-        {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
-        {sums === null && <p class="small">&nbsp;</p>}
-        {sums !== null && (tag === '' || sums.by_tag !== undefined) && (
-          <p class="small soft number">
-            {address.query.get('outcome') && 'Of all outcomes: '}
-            <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
-            <strong>{money(sums.total_spent, language)}</strong>
-            {givenBack(sums.total_refunded, language)}, {count(sums.free_calls, language)} of them used a free call
-            {sums.avg_latency_ms > 0 && `, ${duration(sums.avg_latency_ms, language)} on average`}.
-          </p>
-        )}
         <ListPage<Call>
           caption="Calls"
           filters={filters}
           ask={async (query, signal) => {
             const usage = await usageOf({ ...query, limit: PAGE_SIZE }, signal);
-            setSums(usage);
-            return { rows: usage.records, next: usage.next_cursor, since: usage.records_since };
+            // The sums are of all outcomes, and where there are none by tag, of all tags.
+            const sums = tag === '' || usage.by_tag !== undefined ? <Sums usage={usage} of={query} /> : undefined;
+            return { rows: usage.records, next: usage.next_cursor, since: usage.records_since, sums };
           }}
           keyOf={({ usage_id }) => usage_id}
           empty={
@@ -205,6 +186,19 @@ function CallList() {
           ]}
         />
       </div>
+    </>
+  );
+}
+
+function Sums({ usage, of }: { readonly usage: Usage; readonly of: Readonly<Record<string, string>> }) {
+  const { language } = useI18n();
+  return (
+    <>
+      {of.outcome !== undefined && 'Of all outcomes: '}
+      <strong>{count(usage.total_calls, language)}</strong> {usage.total_calls === 1 ? 'call' : 'calls'} for{' '}
+      <strong>{money(usage.total_spent, language)}</strong>
+      {givenBack(usage.total_refunded, language)}, {count(usage.free_calls, language)} of them used a free call
+      {usage.avg_latency_ms > 0 && `, ${duration(usage.avg_latency_ms, language)} on average`}.
     </>
   );
 }

@@ -16,7 +16,7 @@ import { RefusedNote } from './refused-note.tsx';
 import { SpendingChart } from './spending-chart.tsx';
 import { StartHere } from './start-here.tsx';
 import { TopKeys, TopServices, TopTags } from './top-spending.tsx';
-import { givenBack, type Usage, usageOf, whose } from './usage.ts';
+import { type Usage, usageOf, whose } from './usage.ts';
 
 const LAST_CALLS = 6;
 /** If the balance lasts for fewer days than this, the page points it out. */
@@ -56,7 +56,9 @@ export default function Overview() {
         lead={`Balance, calls and spending of ${whose()}.`}
         actions={
           <>
-            {!isChild && <LinkButton href="/console/money">Add money</LinkButton>}
+            {!isChild && session.value?.me.account_status !== 'suspended' && (
+              <LinkButton href="/console/money">Add money</LinkButton>
+            )}
             <Button busy={balance.loading || usage.loading} onClick={reload}>
               Refresh
             </Button>
@@ -88,7 +90,7 @@ export default function Overview() {
       )}
       {isKnown && !isNew && <BudgetNote keys={budgets.data?.keys ?? []} />}
       {isKnown && <RefusedNote usage={usage.data} balance={balance.data?.balance ?? null} />}
-      {isKnown && isNew && <StartHere balance={balance.data?.balance ?? null} />}
+      {isKnown && isNew && <StartHere balance={balance.data?.balance ?? null} isChild={isChild} />}
       {!isKnown && failure === null && <SpendingWaiting />}
       {!isNew && (isKnown || failure !== null) && (
         <>
@@ -156,7 +158,9 @@ function Figures({
     const sum = (amounts: readonly number[]): number =>
       amounts.reduce((micros, usd) => micros + Math.round(usd * 1e6), 0) / 1e6;
     const back = sum(within.map(({ refunded = 0 }) => refunded));
-    return { value: money(sum(within.map((day) => day.spent)), language), hint: hint + givenBack(back, language) };
+    // One line: a second one would move what is below.
+    const told = back === 0 ? hint : `${money(back, language)} given back`;
+    return { value: money(sum(within.map((day) => day.spent)), language), hint: told };
   };
   const held = balance?.held ?? 0;
   const isChild = session.value?.me.parent_key_id !== undefined;
@@ -166,12 +170,12 @@ function Figures({
         label={isChild ? 'Left for this key' : 'Balance'}
         value={balance === null ? '…' : money(balance.balance, language)}
         hint={
-          balance === null
-            ? ' '
-            : held > 0
-              ? `${money(held, language)} held by open calls`
-              : isChild
-                ? leftHint(balance, language)
+          balance !== null && held > 0
+            ? `${money(held, language)} held by calls`
+            : isChild
+              ? leftHint(balance, language)
+              : balance === null
+                ? '\u00a0'
                 : 'nothing is held'
         }
       />
@@ -181,7 +185,7 @@ function Figures({
       <Stat
         label="Calls in 30 days"
         value={usage === null ? '…' : count(usage.total_calls, language)}
-        hint={usage === null ? ' ' : `${count(usage.free_calls, language)} used a free call`}
+        hint={usage === null ? '\u00a0' : `${count(usage.free_calls, language)} used a free call`}
       />
     </Stats>
   );

@@ -5,8 +5,8 @@ import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { Step, Steps } from '../shared/steps.tsx';
 
-/** The next steps of a new account, in order. @param balance null while it is not known */
-export function StartHere({ balance }: { readonly balance: number | null }) {
+/** The next steps of a new account, in order. @param balance null while it is not known @param isChild  a key with a budget, which added money does not raise */
+export function StartHere({ balance, isChild }: { readonly balance: number | null; readonly isChild: boolean }) {
   const { language } = useI18n();
   const { origin } = useAddress();
   const hasMoney = balance !== null && balance > 0;
@@ -29,13 +29,14 @@ export function StartHere({ balance }: { readonly balance: number | null }) {
           <LinkButton href="/?free=true">Services with free calls</LinkButton>
         </span>
       </Step>
-      <Step at={2} title="Add money" isDone={hasMoney}>
+      <Step at={2} title={isChild ? 'Look at its budget' : 'Add money'} isDone={hasMoney}>
         <p>
           {hasMoney
-            ? `The account has ${money(balance, language)}.`
-            : 'Free calls need none. The price of any other call is taken from the balance of the account.'}
+            ? `${isChild ? 'This key' : 'The account'} has ${money(balance, language)}.`
+            : `Free calls need none. The price of any other call is taken from ${isChild ? 'what is left for this key' : 'the balance of the account'}.`}
         </p>
-        {!hasMoney && <LinkButton href="/console/money">How to add money</LinkButton>}
+        {!hasMoney && isChild && <LinkButton href="/console/keys">Its budget</LinkButton>}
+        {!hasMoney && !isChild && <LinkButton href="/console/money">How to add money</LinkButton>}
       </Step>
       <Step at={3} title="Call it">
         <p>

@@ -7,10 +7,13 @@ import { PERIODS } from './draft.ts';
 /** A budget: what is spent, what is left, when the next period begins, and how many calls it has refused. */
 export function BudgetLine({
   budget: { amount, period, spent, remaining, resets_at: resetsAt, refused },
+  leftAbove,
   language,
   now,
 }: {
   readonly budget: Schemas['Budget'];
+  /** The least that is left of the budgets above its own; null: there is none. */
+  readonly leftAbove: number | null;
   readonly language: string;
   readonly now: number;
 }) {
@@ -27,6 +30,9 @@ export function BudgetLine({
         </span>
       </p>
       <Bar share={amount > 0 ? spent / amount : 1} isFull={remaining === 0} />
+      {leftAbove !== null && leftAbove < remaining && (
+        <p class="small">But only {money(leftAbove, language)} is left of a budget above it.</p>
+      )}
       {refused > 0 && (
         <p class="small">
           <Badge tone="warn">

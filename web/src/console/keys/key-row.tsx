@@ -40,7 +40,9 @@ export function KeyRow({
           {key.key_id === session.value?.me.key_id && <Badge tone="accent">This key</Badge>}
           {key.by_operator && <Badge>By the operator</Badge>}
         </p>
-        {isActive && key.budget !== undefined && <BudgetLine budget={key.budget} language={language} now={now} />}
+        {isActive && key.budget !== undefined && (
+          <BudgetLine budget={key.budget} leftAbove={node.leftAbove} language={language} now={now} />
+        )}
         <ul class="key-facts small soft">
           {isActive && <Limits of={node} names={usage?.names} language={language} now={now} />}
           <li title={moment(key.created_at, language)}>made {ago(key.created_at, language, now)}</li>

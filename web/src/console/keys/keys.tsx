@@ -16,8 +16,21 @@ import { useUsage } from './use-usage.ts';
 /** The API's maximum page size: the newest keys, and with each all keys below it, because those are newer. */
 const MAX_KEYS = 1_000;
 
-/** `/console/keys`: the keys of the account as a tree, for all roles. */
+/** `/console/keys`. A suspended account may not read or make keys; the page says above that it is suspended. */
 export default function Keys() {
+  if (session.value?.me.account_status !== 'suspended') return <KeysOfAccount />;
+  return (
+    <>
+      <PageHead title="Keys" />
+      <Empty title="Keys are refused while the account is suspended">
+        They stay, and are listed here again once the operator resumes the account.
+      </Empty>
+    </>
+  );
+}
+
+/** The keys of the account as a tree, for all roles. */
+function KeysOfAccount() {
   const { language } = useI18n();
   const [version, setVersion] = useState(0);
   const [open, setOpen] = useState<Open | null>(null);
@@ -27,18 +40,25 @@ export default function Keys() {
     dataOf(api.value.GET('/api/v1/keys', { params: { query: { limit: MAX_KEYS } }, signal })),
   );
   const usage = useUsage(version);
+  const isChild = me?.parent_key_id !== undefined;
+  // The budgets above this key are not in its list.
+  const left = useResource<Partial<Schemas['Balance']>>(`left ${version}`, async (signal) => {
+    const balance = isChild ? await dataOf(api.value.GET('/api/v1/balance/me', { signal })) : null;
+    return balance?.limit_key === undefined ? {} : balance;
+  });
   if (me === undefined) return null;
   const failure = list.failure ?? usage.failure;
-  const isChild = me.parent_key_id !== undefined;
   // A child key sees only the keys below it. The key itself is shown above them.
   const listed = [...(list.data?.keys ?? []), ...(isChild ? [own.data ?? me] : [])];
   // The list leaves out test calls of own services, so this key's time is that of the figure above it.
   const keys = listed.map((key) =>
     key.key_id === own.data?.key_id ? { ...key, last_used_at: own.data.last_used_at } : key,
   );
+  const leftAbove = left.data?.limit_key === me.key_id ? null : (left.data?.balance ?? null);
   const reload = (): void => setVersion((before) => before + 1);
-  // A row grows when the usage of its key arrives, and moves the rows below it. So keys and usage are requested at the same time.
-  const isShown = list.data !== null && (usage.data !== null || usage.failure !== null);
+  // A row grows when the usage of its key arrives, and moves the rows below it; so does what the operator issued. All are requested at the same time.
+  const isShown =
+    [list, usage, own, left].every(({ data, failure }) => data !== null || failure !== null) && list.data !== null;
   return (
     <>
       <PageHead
@@ -54,18 +74,6 @@ export default function Keys() {
         }
       />
       <OwnStats own={own.data} rateLimit={me.rate_limit} />
-      {own.data !== null && own.data.operator_keys.length > 0 && (
-        <Note tone="info">
-          The operator of this gateway issued {own.data.operator_keys.length === 1 ? 'a key' : 'keys'} to this account:{' '}
-          {own.data.operator_keys
-            .map(
-              ({ key_id, label, created_at }) =>
-                `${label === undefined ? '' : `${label} `}${key_id} (${moment(created_at, language)})`,
-            )
-            .join(', ')}
-          . Anyone who has such a key can do what this account may do. Revoke it if you do not want it.
-        </Note>
-      )}
       <Card
         title="All keys"
         flush
@@ -81,10 +89,25 @@ export default function Keys() {
           </div>
         )}
         {!isShown && list.failure === null && <SkeletonRows />}
+        {isShown && own.data !== null && own.data.operator_keys.length > 0 && (
+          <div class="card-note">
+            <Note tone="info">
+              The operator of this gateway issued {own.data.operator_keys.length === 1 ? 'a key' : 'keys'} to this
+              account:{' '}
+              {own.data.operator_keys
+                .map(
+                  ({ key_id, label, created_at }) =>
+                    `${label === undefined ? '' : `${label} `}${key_id} (${moment(created_at, language)})`,
+                )
+                .join(', ')}
+              . Anyone who has such a key can do what this account may do. Revoke it if you do not want it.
+            </Note>
+          </div>
+        )}
         {isShown && (
           <div aria-busy={list.loading}>
             <KeyList
-              nodes={keyTree(keys)}
+              nodes={keyTree(keys, leftAbove)}
               label="Keys"
               usageOf={usage.data ?? (() => null)}
               onAct={(kind, node) => setOpen({ kind, node })}
@@ -100,7 +123,8 @@ export default function Keys() {
         {isShown && (
           <p class="card-foot soft">
             A key spends from its own budget and from every budget above it. Spending counts a second after a call has
-            ended. Calls that a budget refused have no record of their own.
+            ended. What was given back is no longer spent in a budget; what 30 days cost is as charged. Calls that a
+            budget refused have no record of their own.
           </p>
         )}
       </Card>
@@ -125,7 +149,11 @@ function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; 
     <Stats>
       <Stat
         label="Last call of this key"
-        value={own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}
+        value={
+          <span class="stat-time">
+            {own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}
+          </span>
+        }
         hint="refused calls are left out"
       />
       <Stat

@@ -22,6 +22,7 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
   provider: {
     name: 'ledger',
     label: 'Statement of',
+    isView: true,
     options: [
       ['', 'Earnings'],
       ['wallet', 'Balance for calls'],
@@ -30,6 +31,7 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
   admin: {
     name: 'ledger',
     label: 'Statement of',
+    isView: true,
     options: [
       ['', 'Balance for calls'],
       ['earnings', 'Earnings'],

@@ -28,24 +28,30 @@ export function Wallet({ account, isWhole = false }: { readonly account: string;
           value={data === null ? '…' : money(data.held, language)}
           hint="by calls under way; what they do not cost comes back"
         />
-        {isWhole && data !== null && data.held > 0 && (
+        {isWhole && (
           <Stat
-            label="Together"
-            value={money((Math.round(data.balance * 1e6) + Math.round(data.held * 1e6)) / 1e6, language)}
-            hint="the balance in the statement: a call is in it once it has ended"
+            label="In the statement"
+            value={
+              data === null
+                ? '…'
+                : money((Math.round(data.balance * 1e6) + Math.round(data.held * 1e6)) / 1e6, language)
+            }
+            hint="both together: a call is in it once it has ended"
           />
         )}
       </Stats>
       {(data !== null || failure === null) && (
-        <div class="top-up">
+        <div class={isWhole ? 'top-up' : undefined}>
           {data === null ? (
             <SkeletonCard lines={3} />
           ) : data.limit_key === undefined ? (
             <TopUp url={data.top_up} account={account} />
           ) : (
             <Note>
-              A budget is what binds this key, so money that is added to the account does not help it.{' '}
-              <a href="/console/keys">The budget</a> can be raised by the keys above this one.
+              <span>
+                A budget is what binds this key, so money that is added to the account does not help it.{' '}
+                <a href="/console/keys">The budget</a> can be raised by the keys above this one.
+              </span>
             </Note>
           )}
         </div>
@@ -56,11 +62,12 @@ export function Wallet({ account, isWhole = false }: { readonly account: string;
 
 type Balance = Schemas['Balance'];
 
-/** What bounds a key with a parent. */
+/** What bounds a key with a parent: in one line, since the balance comes later than the page. */
 export function leftHint(balance: Pick<Balance, 'limit_key' | 'resets_at'> | null, language: string): string {
-  if (balance?.limit_key === undefined) return 'of the balance, within its budget and those above it';
+  if (balance === null) return '\u00a0';
+  if (balance.limit_key === undefined) return 'of the balance';
   const again = balance.resets_at;
-  return again == null ? 'of a budget' : `of a budget, which starts again ${ago(again, language, Date.now())}`;
+  return again == null ? 'of a budget' : `full again ${ago(again, language, Date.now())}`;
 }
 
 function TopUp({ url, account }: { readonly url: string | undefined; readonly account: string }) {

@@ -31,11 +31,9 @@ export default function CallPage() {
   };
   return (
     <>
-      {data !== null && (
-        <a class="back" href={`/console/services/${data.service_id}/calls`}>
-          ← Calls of {data.service_name === '' ? 'the service' : data.service_name}
-        </a>
-      )}
+      <a class="back" href={`/console/services${data === null ? '' : `/${data.service_id}/calls`}`}>
+        ← {data === null ? 'Services' : `Calls of ${data.service_name === '' ? 'the service' : data.service_name}`}
+      </a>
       <PageHead
         title="Call"
         lead={<code class="break">{id}</code>}

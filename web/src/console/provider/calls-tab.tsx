@@ -33,84 +33,92 @@ const FILTERS: readonly Filter[] = [
 export function CallsTab({ service, show }: TabProps) {
   const path = { id: service.id };
   const blocked = service.blocked_buyers ?? [];
+  const isRemoved = service.status === 'removed';
+  const stats = useStats(service.id, isRemoved);
+  // The list is asked for meanwhile, and shown below the figures: it must not move when they come.
+  const isKnown = isRemoved || stats.data !== null || stats.failure !== null;
   return (
     <>
-      {service.status !== 'removed' && <CallsByDay id={service.id} />}
-      {blocked.length > 0 && <BlockedBuyers service={service} show={show} />}
-      <ListPage<Call>
-        caption={`Calls of ${service.name}`}
-        filters={FILTERS}
-        file={{
-          name: `calls-${service.id}`,
-          ask: (query) =>
-            api.value.GET('/api/v1/services/{id}/calls', {
-              params: { path, query },
-              headers: { Accept: 'text/csv' },
-              parseAs: 'blob',
-            }),
-        }}
-        keyOf={({ usage_id: id }) => id}
-        ask={async (query, signal) => {
-          const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
-          const page = await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked));
-          return { rows: page.records, next: page.next_cursor, since: page.records_since };
-        }}
-        columns={[
-          {
-            title: 'When',
-            cell: ({ created_at: at, usage_id: id }) => (
-              <a href={`/console/calls/${id}`}>
-                <When at={at} />
-              </a>
-            ),
-          },
-          {
-            title: 'Call',
-            cell: ({ method, path: called }) => (
-              <code class="wide-cell">
-                {method} {called}
-              </code>
-            ),
-          },
-          { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
-          { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
-          {
-            title: 'You earn',
-            amount: (call) => earnedOf(call),
-            cell: (call, text) =>
-              call.free_tier ? (
-                <span class="faint">Free call</span>
-              ) : (
-                <span class="amount-lines">
-                  <ByUse call={call} text={text} charged={call.amount} />
-                  {call.refunded !== undefined && (
-                    <span class="faint small">{usd(call.refunded)} of the price given back</span>
+      {!isKnown && <FiguresWaiting />}
+      <div class="when-known" hidden={!isKnown}>
+        {stats.data !== null && <CallsByDay stats={stats.data} />}
+        {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
+        {blocked.length > 0 && <BlockedBuyers service={service} show={show} />}
+        <ListPage<Call>
+          caption={`Calls of ${service.name}`}
+          filters={FILTERS}
+          file={{
+            name: `calls-${service.id}`,
+            ask: (query) =>
+              api.value.GET('/api/v1/services/{id}/calls', {
+                params: { path, query },
+                headers: { Accept: 'text/csv' },
+                parseAs: 'blob',
+              }),
+          }}
+          keyOf={({ usage_id: id }) => id}
+          ask={async (query, signal) => {
+            const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
+            const page = await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked));
+            return { rows: page.records, next: page.next_cursor, since: page.records_since };
+          }}
+          columns={[
+            {
+              title: 'When',
+              cell: ({ created_at: at, usage_id: id }) => (
+                <a href={`/console/calls/${id}`}>
+                  <When at={at} />
+                </a>
+              ),
+            },
+            {
+              title: 'Call',
+              cell: ({ method, path: called }) => (
+                <code class="wide-cell">
+                  {method} {called}
+                </code>
+              ),
+            },
+            { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
+            { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
+            {
+              title: 'You earn',
+              amount: (call) => earnedOf(call),
+              cell: (call, text) =>
+                call.free_tier ? (
+                  <span class="faint">Free call</span>
+                ) : (
+                  <span class="amount-lines">
+                    <ByUse call={call} text={text} charged={call.amount} />
+                    {call.refunded !== undefined && (
+                      <span class="faint small">{usd(call.refunded)} of the price given back</span>
+                    )}
+                  </span>
+                ),
+            },
+            {
+              title: 'Buyer',
+              cell: ({ buyer }) => (
+                <span class="row">
+                  <code title={buyer}>{shortOf(buyer)}</code>
+                  {!isRemoved && !blocked.includes(buyer) && (
+                    <BlockButton buyer={buyer} service={service} show={show} />
                   )}
+                  {blocked.includes(buyer) && <Badge tone="warn">Blocked</Badge>}
                 </span>
               ),
-          },
-          {
-            title: 'Buyer',
-            cell: ({ buyer }) => (
-              <span class="row">
-                <code title={buyer}>{shortOf(buyer)}</code>
-                {service.status !== 'removed' && !blocked.includes(buyer) && (
-                  <BlockButton buyer={buyer} service={service} show={show} />
-                )}
-                {blocked.includes(buyer) && <Badge tone="warn">Blocked</Badge>}
-              </span>
-            ),
-          },
-        ]}
-        empty={
-          <Empty
-            title="No calls yet"
-            action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
-          >
-            Calls of buyers are listed here within a second. Your own test calls are not.
-          </Empty>
-        }
-      />
+            },
+          ]}
+          empty={
+            <Empty
+              title="No calls yet"
+              action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
+            >
+              Calls of buyers are listed here within a second. Your own test calls are not.
+            </Empty>
+          }
+        />
+      </div>
     </>
   );
 }
@@ -136,9 +144,10 @@ function Outcome({ call }: { readonly call: Call }) {
   );
 }
 
-export function useStats(id: string) {
-  return useResource(`stats ${id}`, (signal) =>
-    dataOf(api.value.GET('/api/v1/services/{id}/stats', { params: { path: { id } }, signal })),
+/** @param isRemoved  a removed service has no statistics any more */
+export function useStats(id: string, isRemoved = false) {
+  return useResource(`stats ${id}`, async (signal) =>
+    isRemoved ? null : dataOf(api.value.GET('/api/v1/services/{id}/stats', { params: { path: { id } }, signal })),
   );
 }
 
@@ -149,9 +158,7 @@ const FiguresWaiting = () => (
   </>
 );
 
-function CallsByDay({ id }: { readonly id: string }) {
-  const { data, failure, reload } = useStats(id);
-  if (data === null) return failure === null ? <FiguresWaiting /> : <FailureNote failure={failure} retry={reload} />;
+function CallsByDay({ stats: data }: { readonly stats: Schemas['ServiceStats'] }) {
   const { unit, times, rows } = timedRows(lastDays(DAYS), data.days, data.hours);
   return (
     <>
@@ -161,7 +168,7 @@ function CallsByDay({ id }: { readonly id: string }) {
         <Stat label="Failed" value={count(data.failed, EN)} hint="Not charged, or given back whole: you earn nothing" />
         <Stat label="Mistakes of callers" value={count(data.caller_errors, EN)} hint="4xx: charged" />
         <Stat
-          label="Median time, all calls"
+          label="Median time, succeeded"
           value={data.latency_ms.p50 === null ? '–' : duration(data.latency_ms.p50, EN)}
           hint={data.latency_ms.p95 === null ? undefined : `95 of 100 within ${duration(data.latency_ms.p95, EN)}`}
         />

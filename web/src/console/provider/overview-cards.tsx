@@ -84,9 +84,14 @@ export function ServicesCard({
       flush
       title="Services"
       actions={
-        <LinkButton small href="/console/services">
-          All services
-        </LinkButton>
+        <span class="row">
+          <LinkButton small href="/console/services/new">
+            List a service
+          </LinkButton>
+          <LinkButton small href="/console/services">
+            All services
+          </LinkButton>
+        </span>
       }
     >
       <Table

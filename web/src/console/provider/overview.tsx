@@ -1,6 +1,6 @@
 import './provider.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { FailureNote, LinkButton, SkeletonPage } from '../../design/index.ts';
+import { FailureNote, SkeletonPage } from '../../design/index.ts';
 import { Card, Stat, Stats, TimeChart } from '../../design/more.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
@@ -33,14 +33,7 @@ export default function Overview() {
   const isNew = services.data !== null && earnings.data !== null && earnings.data.by_day.length === 0;
   return (
     <>
-      <PageHead
-        title="Overview"
-        lead="What your services earn, and how their calls go."
-        actions={
-          services.data !== null &&
-          services.data.services.length > 0 && <LinkButton href="/console/services/new">List a service</LinkButton>
-        }
-      />
+      <PageHead title="Overview" lead="What your services earn, and how their calls go." />
       {isNew && <FirstSteps services={services.data?.services ?? []} feePercent={earnings.data?.fee_percent ?? 0} />}
       <Failed of={[earnings, services]} />
       {/* Both, because first steps may stand above the money. */}

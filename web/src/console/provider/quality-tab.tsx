@@ -19,10 +19,12 @@ export function QualityTab({ service }: TabProps) {
     return failure === null ? <SkeletonPage shape="figures" /> : <FailureNote failure={failure} retry={reload} />;
   return (
     <>
-      {data.quality_inputs === null ? (
+      {/* Mistakes of callers are no evidence. */}
+      {data.quality_inputs === null || data.quality_inputs.evidence === 0 ? (
         <Card>
           <Empty title="Quality 50: nothing is known yet">
-            Every service begins in the middle. A minute after the first calls of buyers the number follows them.
+            Every service begins in the middle. A minute after the first calls of buyers that count, the number follows
+            them.
           </Empty>
         </Card>
       ) : (

@@ -2,7 +2,7 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Empty, FailureNote, LinkButton, Note, SkeletonPage, say } from '../../design/index.ts';
+import { Badge, Button, Empty, FailureNote, LinkButton, Note, SkeletonPage, say } from '../../design/index.ts';
 import { ConfirmDialog, useChosenInView } from '../../design/more.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
@@ -58,7 +58,7 @@ export function ServiceFrame({
   if (service === null) {
     return (
       <>
-        {asked.failure === null && <PageHead title={nameOfService(id)} />}
+        {asked.failure === null && <HeadWaiting name={nameOfService(id)} />}
         <NotShown of={asked} />
       </>
     );
@@ -75,9 +75,7 @@ export function ServiceFrame({
   const show = (next: Service): void => setChanged({ of: asked.data, service: next });
   return (
     <>
-      <nav class="small" aria-label="Where this is">
-        <a href="/console/services">Services</a>
-      </nav>
+      <Where />
       <PageHead
         title={service.name}
         lead={
@@ -120,6 +118,28 @@ export function ServiceFrame({
     </>
   );
 }
+
+const Where = () => (
+  <nav class="small" aria-label="Where this is">
+    <a href="/console/services">Services</a>
+  </nav>
+);
+
+/** As high as the head of a service, so that nothing moves when its state, its price and its buttons are known. */
+const HeadWaiting = ({ name }: { readonly name: string }) => (
+  <>
+    <Where />
+    <PageHead
+      title={name}
+      lead={
+        <span class="row">
+          <Badge>…</Badge>
+        </span>
+      }
+      actions={<span class="skeleton acts-waiting" aria-hidden="true" />}
+    />
+  </>
+);
 
 /** The longest delay of a browser's timer. */
 const MAX_WAIT_MS = 2 ** 31 - 1;

@@ -67,11 +67,11 @@ export function ServicesList() {
           { title: 'Endpoint', cell: (service) => <Reachable service={service} /> },
           { title: 'Listed', right: true, cell: ({ created_at: at }) => day(at.slice(0, 10), EN) },
           {
-            title: 'Calls',
+            title: 'More',
             bare: true,
             cell: ({ id, name }) => (
-              <a href={`/console/services/${id}/calls`} aria-label={`Calls of ${name}`}>
-                Calls
+              <a href={`/console/services/${id}/calls`} aria-label={`Calls and errors of ${name}`}>
+                Calls and errors
               </a>
             ),
           },

@@ -15,6 +15,8 @@ export type Filter = {
   readonly placeholder?: string;
   /** `date` for days in UTC. */
   readonly type?: 'text' | 'date' | 'search';
+  /** It chooses another list, so an empty one is not for want of a match. */
+  readonly isView?: true;
   /** A choice: value and text; the first is the default and has the value ''. */
   readonly options?: readonly (readonly [value: string, text: string])[];
 };
@@ -27,6 +29,8 @@ export type Rows<Row> = {
   readonly next: string | null;
   /** The first day (YYYY-MM-DD, UTC) whose calls are kept; absent: no call was dropped. */
   readonly since?: string | undefined;
+  /** What they and those of other pages are together, above the rows. */
+  readonly sums?: ComponentChildren;
 };
 
 /**
@@ -64,7 +68,7 @@ export function ListPage<Row>({
   const data = page.failure !== null && page.data?.key !== key ? null : page.data;
   // Sums by tag are dropped with the calls, because tags may name somebody.
   const hasTags = filters.some(({ name }) => name === 'tag');
-  const isFiltered = filters.some(({ name }) => query[name] !== undefined);
+  const isFiltered = filters.some(({ name, isView }) => isView === undefined && query[name] !== undefined);
   return (
     <Card flush>
       {(filters.length > 0 || file !== undefined) && (
@@ -80,6 +84,7 @@ export function ListPage<Row>({
         </div>
       )}
       {data === null && page.failure === null && <SkeletonRows />}
+      {data?.sums !== undefined && <p class="card-note list-sums small soft number">{data.sums}</p>}
       {data !== null && data.rows.length > 0 && (
         <div aria-busy={page.loading}>
           <Table caption={caption} columns={columns} rows={data.rows} keyOf={keyOf} />

@@ -39,7 +39,7 @@ export function Short<Row>({
       ) : (
         <Table caption={caption} columns={columns} rows={list.data} keyOf={keyOf} />
       )}
-      {more !== undefined && <div class="card-foot">{more}</div>}
+      {more !== undefined && list.data !== null && <div class="card-foot">{more}</div>}
     </Card>
   );
 }

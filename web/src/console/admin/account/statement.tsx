@@ -1,6 +1,7 @@
 import { useAddress } from '../../../address.tsx';
 import { dataOf, type Schemas } from '../../../api/client.ts';
-import { Empty } from '../../../design/index.ts';
+import { Empty, FailureNote, SkeletonPage } from '../../../design/index.ts';
+import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
 import { kindText } from '../../money/kinds.ts';
 import { keyOfMovement, movementColumns, withHad } from '../../money/money.tsx';
@@ -17,6 +18,7 @@ const filtersOf = (first: Ledger, second: Ledger, chosen: string | null): readon
   {
     name: 'ledger',
     label: 'Which money',
+    isView: true,
     options: [
       [chosen === first ? first : '', LEDGERS[first]],
       [second, LEDGERS[second]],
@@ -35,13 +37,25 @@ function callsOf(accountId: string, { kind, at, service_id = '', usage_id }: Sch
   return `/console/calls?${new URLSearchParams({ [party]: accountId, service_id, from: day, to: day })}`;
 }
 
-/** The statement, as the account itself sees it: of what it earned, if something of that is payable. */
+/** The statement, as the account itself sees it: of what it earned, if it ever did. */
 export function StatementOf({ account }: TabProps) {
   const address = useAddress();
   const id = account.account_id;
   const path = { id };
+  const earned = useResource(`earned by ${id}`, (signal) => {
+    const asked = { params: { path, query: { ledger: 'earnings' as const, limit: 1 } }, signal };
+    return dataOf(api.value.GET('/api/v1/admin/accounts/{id}/statement', asked));
+  });
+  if (earned.data === null) {
+    return earned.failure === null ? (
+      <SkeletonPage shape="list" />
+    ) : (
+      <FailureNote failure={earned.failure} retry={earned.reload} />
+    );
+  }
   const [first, second]: readonly [Ledger, Ledger] =
-    account.payable === 0 ? ['wallet', 'earnings'] : ['earnings', 'wallet'];
+    earned.data.movements.length === 0 ? ['wallet', 'earnings'] : ['earnings', 'wallet'];
+  const shown = address.query.get('ledger') ?? first;
   return (
     <ListPage<Schemas['Movement']>
       caption="Statement of the account"
@@ -57,7 +71,11 @@ export function StatementOf({ account }: TabProps) {
       keyOf={keyOfMovement}
       columns={movementColumns(textOf, (movement) => callsOf(id, movement))}
       empty={
-        <Empty title="Nothing has moved yet">Choose another one above: the balance for calls, or the earnings.</Empty>
+        <Empty title="Nothing has moved yet">
+          {shown === 'earnings'
+            ? 'This account has earned nothing.'
+            : 'Money that is added and the cost of calls appear here, each with the balance after it.'}
+        </Empty>
       }
       file={{
         name: `statement-${id}`,

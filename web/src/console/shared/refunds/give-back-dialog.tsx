@@ -44,7 +44,10 @@ export function GiveBackDialog({
   const { usd: value, fault } = readAmount(draft.amount, { least: 0.000001, most: left });
   const faults = {
     amount: fault === null ? null : sentence(fault),
-    reason: draft.reason.trim() === '' ? 'Say why: the buyer and the provider read it.' : null,
+    reason:
+      draft.reason.trim() === ''
+        ? `Say why: the buyer ${giver.isOperator ? 'and the provider read' : 'reads'} it.`
+        : null,
     reference: draft.reference.trim() === '' ? 'Needed, so that the money is given back only once.' : null,
   };
   const change = (changes: Partial<typeof draft>): void => {
