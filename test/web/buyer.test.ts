@@ -125,7 +125,7 @@ describe('the console of a buyer', () => {
     await page.getByLabel('Service', { exact: true }).selectOption({ label: 'Weather' });
     await page.waitForURL(/service=[0-9a-f-]{36}/);
     await page.getByText('$0.02 for 4 calls').waitFor();
-    await page.locator('.chart canvas').waitFor();
+    await page.locator('.chart-plot svg').waitFor();
     await visit.shot('buyer-overview');
     expect(await visit.findings()).toEqual([]);
 
@@ -214,7 +214,7 @@ describe('the console of a buyer', () => {
 
     async function goThrough(visit: Visit): Promise<void> {
       const { page } = visit;
-      await page.locator('.chart canvas').waitFor();
+      await page.locator('.chart-plot svg').waitFor();
       await visit.shot('buyer-keys-overview');
       expect(await visit.findings()).toEqual([]);
       await page
@@ -656,7 +656,7 @@ describe('the console of a buyer', () => {
         .or(page.locator('dt', { hasText: text }));
       await shown.first().waitFor();
       await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
-      if (path === '') await page.locator('.chart canvas').waitFor();
+      if (path === '') await page.locator('.chart-plot svg').waitFor();
       for (const look of ['dark', 'phone'] as const) {
         if (look === 'phone') {
           await page.emulateMedia({ colorScheme: 'light' });

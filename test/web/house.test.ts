@@ -1,5 +1,6 @@
 // What holds in every room of the pages.
 
+import { get } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { authorization, echo, type Key, startService, type TestService } from '../integration/marketplace.ts';
 import '../support/browser.ts';
@@ -141,23 +142,51 @@ it('a toast is shown above a dialog', async () => {
   await visit.close();
 });
 
-it('a chart shows the values at the pointer, and names its series once if there are several', async () => {
+/** The bytes of a response with its headers, as a browser without a cache gets it. */
+const bytesOf = (url: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const headers = { Accept: 'text/html, */*', 'Accept-Encoding': 'br' };
+    const request = get(url, { agent: false, headers }, (response) => {
+      const { socket } = response;
+      response.resume().once('end', () => resolve(socket.bytesRead));
+    });
+    request.once('error', reject);
+  });
+
+/** The bytes of all that the page has requested so far, without a cache. @param files  some of it, so that nothing is left out unseen */
+async function weightOf(visit: Visit, ...files: readonly string[]): Promise<number> {
+  const urls = [...new Set(visit.requested)];
+  for (const file of files) expect(urls).toContainEqual(expect.stringMatching(`/assets/${file}`));
+  const sizes = await Promise.all(urls.map(bytesOf));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+it('the catalog weighs at most 45 kB, with response headers', async () => {
+  const visit = await visited('/');
+  expect(await weightOf(visit, 'main-.*js', 'main-.*css')).toBeLessThanOrEqual(45_000);
+  await visit.close();
+});
+
+it('a chart shows the values at the pointer, names its series once if there are several, and leaves the page at 80 kB', async () => {
   const visit = await visited(`/services/${path.split('/')[4]}`);
   const { page } = visit;
   const chart = page.locator('.service-chart').first();
   await chart.scrollIntoViewIfNeeded();
-  await chart.locator('.u-over').waitFor();
+  await chart.locator('.chart-over').waitFor();
   const tip = chart.locator('.chart-tip');
   expect(await tip.isVisible()).toBe(false);
-  const { width = 0 } = (await chart.locator('.u-over').boundingBox()) ?? {};
-  await chart.locator('.u-over').hover({ position: { x: width - 4, y: 20 } });
+  const { width = 0 } = (await chart.locator('.chart-over').boundingBox()) ?? {};
+  await chart.locator('.chart-over').hover({ position: { x: width - 4, y: 20 } });
   await tip.waitFor();
   expect(await tip.textContent()).toMatch(/succeeded1/);
   expect(await chart.locator('.chart-names li').allTextContents()).toContain(' succeeded');
   expect(await page.locator('.service-chart').nth(1).locator('.chart-names').count()).toBe(0);
-  expect(await page.locator('.u-legend').count()).toBe(0);
   await page.mouse.move(0, 0);
   await tip.waitFor({ state: 'hidden' });
+  await page.locator('.try-waiting').waitFor({ state: 'detached' });
+  expect(await weightOf(visit, 'main-.*js', 'main-.*css', 'service-page-.*css', 'try-it-.*js')).toBeLessThanOrEqual(
+    80_000,
+  );
   expect(visit.complaints).toEqual([]);
   await visit.close();
 });

@@ -518,10 +518,10 @@ describe('a provider in a browser', () => {
       () => `services/${id}/calls`,
       async ({ page }) => {
         await page.getByText('Failed 500').first().waitFor();
-        await page.locator('.uplot').waitFor();
+        await page.locator('.chart-plot svg').waitFor();
       },
     ],
-    ['quality', () => `services/${id}/quality`, ({ page }) => page.locator('.uplot').waitFor()],
+    ['quality', () => `services/${id}/quality`, ({ page }) => page.locator('.chart-plot svg').waitFor()],
     ['earnings', () => 'earnings', ({ page }) => page.getByText('$0.001', { exact: true }).first().waitFor()],
     ['listing', () => `services/${id}`, ({ page }) => page.getByText('State of the service').waitFor()],
     ['operations', () => `services/${id}/operations`, ({ page }) => page.getByText('Seven days').waitFor()],

@@ -45,7 +45,6 @@ describe('the rooms of the pages', () => {
 
   it('leave each foreign library to one owner', () => {
     expect(others(/from 'openapi-fetch'/, 'api')).toEqual([]);
-    expect(others(/from 'uplot'/, 'design')).toEqual([]);
     expect(others(/from 'preact-render-to-string'/, 'render.tsx')).toEqual([]);
   });
 

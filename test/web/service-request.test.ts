@@ -78,9 +78,9 @@ describe('the request of an operation', () => {
     const text = shown.find(({ kind }) => kind === 'agent')?.text ?? '';
     expect(JSON.parse(text.slice(text.indexOf('call_service {') + 'call_service '.length))).toMatchObject({
       headers: { 'X-Tenant': '{X-Tenant}' },
-      idempotency_key: '{idempotency_key}',
+      idempotency_key: '{Idempotency-Key}',
     });
-    expect(text).not.toContain('Idempotency-Key');
+    expect(text).not.toContain('"Idempotency-Key"');
   });
 
   it('accepts any schema that a provider may write', () => {

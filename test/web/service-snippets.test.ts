@@ -9,7 +9,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serveDemo } from '../../scripts/demo/service.mjs';
 import type { Operation } from '../../web/src/site/service-request.ts';
-import { type SnippetKind, type SnippetOptions, snippetsOf } from '../../web/src/site/service-snippets.ts';
+import { type Sample, type SnippetKind, type SnippetOptions, snippetsOf } from '../../web/src/site/service-snippets.ts';
+import { formOf, sampleOf, type TryForm } from '../../web/src/site/try-form.ts';
 import { echo, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
 import { scratchDir } from '../support/stores.ts';
 
@@ -71,13 +72,24 @@ describe('the programs that call a service', () => {
     await service?.close();
   });
 
-  const program = (kind: SnippetKind, operation: Operation, key: string | null = null): string =>
-    snippetsOf({ origin: market.baseUrl, service: shown, operation, key }).find((its) => its.kind === kind)?.text ?? '';
+  const program = (
+    kind: SnippetKind,
+    operation: Operation,
+    key: string | null = null,
+    typed: Sample | null = null,
+  ): string =>
+    snippetsOf({ origin: market.baseUrl, service: shown, operation, key, typed }).find((its) => its.kind === kind)
+      ?.text ?? '';
 
   /** @returns what the service got */
-  const received = async (kind: SnippetKind, operation: Operation, key: string | null = null) => {
+  const received = async (
+    kind: SnippetKind,
+    operation: Operation,
+    key: string | null = null,
+    typed: Sample | null = null,
+  ) => {
     const secret = `${buyer.key_id}:${buyer.secret}`;
-    const text = program(kind, operation, key === null ? null : secret);
+    const text = program(kind, operation, key === null ? null : secret, typed);
     const stdout = await printed(kind, text, key === null ? secret : null);
     const got = JSON.parse(stdout.slice(stdout.indexOf('{'))) as {
       method: string;
@@ -107,6 +119,32 @@ describe('the programs that call a service', () => {
     expect(third).toMatchObject({ method: 'GET', url: `/search?a[]=${HOSTILE}`, body: '' });
     const names = fourth.headers.map((name) => name.toLowerCase());
     expect(fourth.headers[names.indexOf('x-note') + 1]).toBe(NOTE);
+  });
+
+  it.each(KINDS)('send what was typed in the form instead, without credentials: %s', async (kind) => {
+    const form: TryForm = {
+      ...formOf({ ...shown, operations: [], proxy_path: `/api/v1/proxy/${shown.id}` } as never, json),
+      values: { name: 'rome' },
+      query: [{ name: 'day', value: HOSTILE, isDeclared: false, required: false }],
+      headers: [
+        { name: 'X-Note', value: NOTE },
+        { name: 'content-type', value: 'application/json' },
+      ],
+      body: JSON.stringify({ typed: HOSTILE }),
+      credentials: { 'x-secret': 'secret' },
+    };
+    const got = await received(kind, json, null, sampleOf(form));
+    expect(got).toMatchObject({ method: 'PUT', url: `/notes/rome?day=${HOSTILE}` });
+    expect(JSON.parse(got.body)).toEqual({ typed: HOSTILE });
+    const header = (name: string): string | undefined =>
+      got.headers[got.headers.findIndex((its) => its.toLowerCase() === name) + 1];
+    expect([header('x-note'), header('content-type')]).toEqual([NOTE, 'application/json']);
+    expect(got.headers).not.toContain('secret');
+    // As a path with its query, where a listing has no operations; the body is no JSON.
+    const free = formOf({ ...shown, operations: [] } as never, null);
+    const typed = sampleOf({ ...free, method: 'POST', path: '/a b?c=d%20e&f', body: '{"half' });
+    const second = await received(kind, json, null, typed);
+    expect(second).toMatchObject({ method: 'POST', url: '/a b?c=d e&f', body: '{"half' });
   });
 
   it('cost what they say, and contain the key only if its owner wants that', async () => {

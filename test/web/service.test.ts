@@ -197,6 +197,26 @@ describe('the page of a service in a browser', () => {
     ]);
   });
 
+  it('shows programs for what was typed, and for another operation its example again', async () => {
+    const visit = await open(ids.paid);
+    const { page } = visit;
+    const program = page.locator('.snippets pre');
+    const choose = (path: string): Promise<unknown> =>
+      page.getByLabel('Operation', { exact: true }).selectOption({ label: `GET ${path} · $0.01 per call` });
+    await choose('/picture');
+    await page.getByLabel(/x-auth-token/).fill('hush');
+    await page.getByText('More query parameters').click();
+    await page.getByRole('button', { name: 'Add parameter' }).click();
+    await page.getByLabel(/^Parameter 1.*name/i).fill('size');
+    await page.getByLabel(/^Parameter 1.*value/i).fill('10 cm');
+    await expect.poll(() => program.textContent()).toContain('/picture?size=10%20cm');
+    expect(await program.textContent()).not.toContain('hush');
+    await choose('/stream');
+    await choose('/picture');
+    await expect.poll(() => program.textContent()).toMatch(/\/picture \\$/m);
+    await end(visit);
+  });
+
   it('makes a paid call with a key, and never for more than the button says', async () => {
     const visit = await open(ids.paid, { key: secret(buyer) });
     await call(visit, '/forecast');
@@ -390,7 +410,7 @@ describe('the page of a service in a browser', () => {
     await web.market.settled();
     const visit = await open(ids.charted);
     await visit.page.locator('.service-chart').last().scrollIntoViewIfNeeded();
-    await visit.page.locator('.service-chart canvas').nth(3).waitFor();
+    await visit.page.locator('.service-chart svg').nth(3).waitFor();
     expect(await visit.page.getByRole('table', { name: 'Calls by outcome' }).locator('tbody tr').count()).toBe(24);
     expect(await visit.page.getByText(/3 calls: /).textContent()).toBe(
       '3 calls: 2 succeeded, 1 failed, 0 were mistakes of callers.',
@@ -412,7 +432,7 @@ describe('the page of a service in a browser', () => {
     // Screen readers get the numbers of a chart as a table.
     await japanese.page.locator('.service-chart th').filter({ hasText: '日付' }).first().waitFor({ state: 'attached' });
     await japanese.page.locator('.service-chart').first().scrollIntoViewIfNeeded();
-    await japanese.page.locator('.service-chart canvas').first().waitFor();
+    await japanese.page.locator('.service-chart svg').first().waitFor();
     await japanese.page.setViewportSize({ width: 390, height: 844 });
     await japanese.shot('service-charts-phone-ja');
     await end(japanese);

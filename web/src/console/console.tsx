@@ -1,3 +1,4 @@
+import '../design/more.css';
 import './console.css';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { Badge, Button, FailureNote } from '../design/index.ts';
 import { Check, Dialog } from '../design/more.ts';
 import { isRemembered, type Other, others, remember, session, switchTo } from '../session.ts';
-import { Id, shortId } from './shared/cells.tsx';
+import { Id, shortId } from './shared/ids.tsx';
 import { NewAccount, WithKey } from './sign-in.tsx';
 import { SignOut } from './unkept-note.tsx';
 

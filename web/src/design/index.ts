@@ -1,4 +1,4 @@
-// The design system of the pages, used by all rooms; `more.ts` is its larger part. Styles: tokens.css, base.css, components.css.
+// The design system of the pages, used by all rooms; `service.ts` and `more.ts` are its larger parts. Styles: tokens.css, base.css, components.css, more.css.
 
 export { Badge, type Tone } from './badge.tsx';
 export { Button, LinkButton } from './button.tsx';

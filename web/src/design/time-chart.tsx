@@ -1,13 +1,9 @@
-import { useEffect, useRef } from 'preact/hooks';
-import type uPlot from 'uplot';
 import { useI18n } from '../i18n/i18n.tsx';
+import { Plot } from './plot.tsx';
 import { colourOf, type Series, type Unit } from './series.ts';
 
-/** How far ahead of the reader a chart is drawn. */
-const AHEAD = '400px';
-
 /**
- * Values over time. uPlot draws it, loaded when the reader comes near the first chart: it is a quarter of the page of a service. Screen readers get the same numbers as a table.
+ * Values over time. Screen readers get the same numbers as a table.
  *
  * @param times   seconds since 1970, in order
  * @param format  how a value is written, on the axis and beside the pointer
@@ -40,71 +36,7 @@ export function TimeChart({
   readonly language?: string;
 }) {
   const { t } = useI18n();
-  const frame = useRef<HTMLDivElement>(null);
-  const chart = useRef<uPlot | null>(null);
-  const shape = `${series.map(({ name, kind }) => `${name} ${kind}`).join()} ${height} ${unit} ${language}`;
-  const data = [
-    times,
-    ...(stacked ? sums(series) : series.map(({ values }) => values)),
-  ] as unknown as uPlot.AlignedData;
-  const latest = useRef({ data, series });
-  latest.current = { data, series };
-
-  const valueAt = (of: number, at: number): number | null => latest.current.series[of]?.values[at] ?? null;
-
-  useEffect(() => {
-    const element = frame.current;
-    if (element === null) return;
-    let ended = false;
-    let stop = (): void => {};
-    const begin = async (): Promise<void> => {
-      const { drawChart } = await import('./draw-chart.ts');
-      if (ended) return;
-      const draw = (): void => {
-        chart.current?.destroy();
-        chart.current = drawChart(element, latest.current.data, {
-          series,
-          format,
-          top,
-          whole,
-          valueAt,
-          unit,
-          height,
-          language,
-        });
-      };
-      draw();
-      const watcher = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
-      watcher.observe(element);
-      // The colours of a canvas do not follow the style sheet.
-      const scheme = matchMedia('(prefers-color-scheme: dark)');
-      const theme = new MutationObserver(draw);
-      scheme.addEventListener('change', draw);
-      theme.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
-      stop = () => {
-        watcher.disconnect();
-        theme.disconnect();
-        scheme.removeEventListener('change', draw);
-      };
-    };
-    const near = new IntersectionObserver(
-      (entries) => {
-        if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
-        near.disconnect();
-        void begin();
-      },
-      { rootMargin: AHEAD },
-    );
-    near.observe(element);
-    return () => {
-      ended = true;
-      near.disconnect();
-      stop();
-      chart.current?.destroy();
-      chart.current = null;
-    };
-  }, [shape]);
-  useEffect(() => chart.current?.setData(latest.current.data));
+  const drawn = stacked ? sums(series) : series.map(({ values }) => values);
 
   return (
     <figure class="chart">
@@ -119,8 +51,7 @@ export function TimeChart({
           ))}
         </ul>
       )}
-      {/* Its room is there before uPlot is. */}
-      <div ref={frame} aria-hidden="true" style={{ minHeight: `${height}px` }} />
+      <Plot {...{ times, series, drawn, format, top, whole, unit, height, language }} />
       {/* A table itself would not keep to the height of one pixel. */}
       <div class="visually-hidden">
         <table>

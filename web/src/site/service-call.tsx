@@ -2,12 +2,12 @@ import { useEffect, useState } from 'preact/hooks';
 import { useAddress } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { Skeleton } from '../design/index.ts';
-import { Card, Check, Code, Select, Tabs } from '../design/more.ts';
+import { Card, Check, Code, Select, Tabs } from '../design/service.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { lazy } from '../lazy.tsx';
 import { session } from '../session.ts';
 import { nameOf } from './service-operations.tsx';
-import { type SnippetKind, snippetsOf } from './service-snippets.ts';
+import { type Sample, type SnippetKind, type SnippetOptions, snippetsOf } from './service-snippets.ts';
 
 // Trying a call needs scripts, so the gateway does not render this, and it loads after the rest is shown.
 const TryIt = lazy(() => import('./try-it.tsx'), TryWaiting);
@@ -23,6 +23,7 @@ export function ServiceCall({ service, chosen, onChoose }: Props) {
   const { t } = useI18n();
   const [isLive, setIsLive] = useState(false);
   useEffect(() => setIsLive(true), []);
+  const [typed, setTyped] = useState<Sample | null>(null);
   const operation = service.operations[chosen] ?? null;
   return (
     <section class="stack" id="try" aria-labelledby="try-title">
@@ -43,10 +44,14 @@ export function ServiceCall({ service, chosen, onChoose }: Props) {
       </div>
       <div class="service-call">
         <Card title={t('try.title')}>
-          {isLive ? <TryIt key={chosen} service={service} operation={operation} /> : <WithoutScripts />}
+          {isLive ? (
+            <TryIt key={chosen} service={service} operation={operation} onTyped={setTyped} />
+          ) : (
+            <WithoutScripts />
+          )}
         </Card>
         <Card title={t('service.code')}>
-          <Snippets service={service} chosen={chosen} />
+          <Snippets service={service} operation={operation} typed={typed} />
         </Card>
       </div>
     </section>
@@ -73,7 +78,9 @@ function WithoutScripts() {
   );
 }
 
-function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
+type SnippetsProps = Pick<SnippetOptions, 'service' | 'operation'> & { readonly typed: Sample | null };
+
+function Snippets({ service, operation, typed }: SnippetsProps) {
   const { t } = useI18n();
   const { origin } = useAddress();
   const [kind, setKind] = useState<SnippetKind>(service.protocol === 'mcp' ? 'mcp' : 'curl');
@@ -81,8 +88,7 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
   const [keyShown, setKeyShown] = useState<string | null>(null);
   const key = session.value?.key ?? null;
   const withKey = key !== null && keyShown === key;
-  const operation = service.operations[chosen] ?? null;
-  const snippets = snippetsOf({ origin, service, operation, key: withKey ? key : null });
+  const snippets = snippetsOf({ origin, service, operation, typed, key: withKey ? key : null });
   const shown = snippets.find((snippet) => snippet.kind === kind) ?? snippets[0];
   if (shown === undefined) return null;
   const names: Readonly<Record<SnippetKind, string>> = {

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
 import { Empty } from '../design/index.ts';
-import { Card, TimeChart } from '../design/more.ts';
+import { Card, TimeChart } from '../design/service.ts';
 import { count, duration, money, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { chartData, hourData } from './service-chart-data.ts';

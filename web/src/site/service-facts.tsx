@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useAddress } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
-import { CopyButton } from '../design/more.ts';
+import { CopyButton } from '../design/service.ts';
 import { duration } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { webAddress } from '../web-address.ts';

@@ -3,7 +3,7 @@ import type { Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
 import { comingCost, costWords, mostOf } from '../cost.ts';
 import { Badge, LinkButton, Note } from '../design/index.ts';
-import { Stat, Stats } from '../design/more.ts';
+import { Stat, Stats } from '../design/service.ts';
 import { count, duration, moment, money, percent } from '../i18n/format.ts';
 import { type I18n, useI18n } from '../i18n/i18n.tsx';
 import { Quality } from './quality.tsx';

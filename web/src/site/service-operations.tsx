@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
 import { LinkButton } from '../design/index.ts';
-import { Code } from '../design/more.ts';
+import { Code } from '../design/service.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { jsonText } from './service-quote.ts';
 import { ServiceSchema } from './service-schema.tsx';

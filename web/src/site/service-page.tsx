@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useAddress } from '../address.tsx';
 import { dataOf, type Schemas } from '../api/client.ts';
 import { FailureNote, Skeleton } from '../design/index.ts';
-import { Card } from '../design/more.ts';
+import { Card } from '../design/service.ts';
 import { useFirstData } from '../first-data.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useResource } from '../resource.ts';

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { Badge } from '../design/index.ts';
-import { Code } from '../design/more.ts';
+import { Code } from '../design/service.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { type SchemaRow, schemaRows } from './service-schema-rows.ts';
 

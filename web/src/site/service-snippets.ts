@@ -24,16 +24,26 @@ export type SnippetOptions = {
   readonly service: { readonly id: string; readonly name: string; readonly protocol: string } & Cost;
   /** Null: the listing has no operations. */
   readonly operation: Operation | null;
+  /** What a reader has typed instead of the example of the operation; not for MCP servers. */
+  readonly typed?: Sample | null;
   /** Null: the program reads it from the environment variable TOLLGATE_KEY. */
   readonly key: string | null;
 };
 
-type Call = {
+/** A request to a service. */
+export type Sample = {
   readonly method: string;
-  readonly url: string;
-  /** The headers that the operation requires. */
+  readonly path: string;
+  readonly query: readonly Pair[];
+  /** Path and query, encoded. */
+  readonly target: string;
+  /** Without the type of the body. */
   readonly headers: readonly Pair[];
   readonly body: { readonly value: Json; readonly mediaType: string } | null;
+};
+
+type Call = Pick<Sample, 'method' | 'headers' | 'body'> & {
+  readonly url: string;
   /** For a call priced by use, in US dollars: the most it may cost. Null: the price is fixed. */
   readonly maxAmount: string | null;
 };
@@ -43,10 +53,11 @@ export function snippetsOf(options: SnippetOptions): Snippet[] {
   if (service.protocol === 'mcp') {
     return [
       { kind: 'mcp', text: mcpServer(options) },
-      { kind: 'agent', text: mcpGateway(options) },
+      { kind: 'agent', text: gatewayServer(options) },
     ];
   }
-  const call = callOf(options);
+  const sample = options.typed ?? exampleOf(operation);
+  const call = callOf(options, sample);
   const path = operation?.method === 'POST' ? (operation.path ?? '') : '';
   const snippets: Snippet[] = [
     { kind: 'curl', text: curl(call, options.key) },
@@ -57,23 +68,28 @@ export function snippetsOf(options: SnippetOptions): Snippet[] {
     snippets.push({ kind: 'openai', text: openai(call, options.key) });
   }
   if (path.endsWith('/v1/messages')) snippets.push({ kind: 'anthropic', text: anthropic(call, options.key) });
-  return [...snippets, { kind: 'agent', text: mcpGateway(options) }];
+  return [...snippets, { kind: 'agent', text: `${gatewayServer(options)}\n\n${mcpCall(options, sample)}` }];
 }
 
 const proxyUrl = ({ origin, service }: SnippetOptions): string => `${origin}/api/v1/proxy/${service.id}`;
 
-function callOf(options: SnippetOptions): Call {
-  const { operation, service } = options;
-  const maxAmount = maxAmountOf(operation ?? service);
-  if (operation === null) return { method: 'GET', url: `${proxyUrl(options)}/`, headers: [], body: null, maxAmount };
+function callOf(options: SnippetOptions, { method, target, headers, body }: Sample): Call {
+  const maxAmount = maxAmountOf(options.operation ?? options.service);
+  return { method, url: proxyUrl(options) + target, headers, body, maxAmount };
+}
+
+function exampleOf(operation: Operation | null): Sample {
+  if (operation === null) return { method: 'GET', path: '/', query: [], target: '/', headers: [], body: null };
   const method = operation.method ?? 'GET';
   const body = method === 'GET' ? undefined : sampleBody(operation);
+  const [path, query] = [samplePath(operation), queryPairs(operation)];
   return {
     method,
-    url: proxyUrl(options) + targetOf(operation),
+    path,
+    query,
+    target: path + (query.length === 0 ? '' : `?${queryOf(query)}`),
     headers: headersOf(operation),
     body: body === undefined ? null : { value: body, mediaType: mediaTypeOf(operation, body) },
-    maxAmount,
   };
 }
 
@@ -85,12 +101,6 @@ const maxAmountOf = (cost: Cost): string | null =>
         .toFixed(6)
         .replace(/\.?0+$/, '')
     : null;
-
-/** Path and query of the example. */
-function targetOf(operation: Operation): string {
-  const query = queryOf(queryPairs(operation));
-  return samplePath(operation) + (query === '' ? '' : `?${query}`);
-}
 
 // The gateway writes these programs on the thread that serves calls, and a listing may have 262 144 characters of schemas and
 // examples. Deep in an example each number is a line with 250 blanks. Without these bounds, one listing produced 95 MB of programs
@@ -258,26 +268,24 @@ function mcpServer(options: SnippetOptions): string {
   return mcpConfiguration(name, proxyUrl(options), options.key);
 }
 
-/** The gateway as an MCP server, and the arguments of its tool for this call. */
-function mcpGateway(options: SnippetOptions): string {
-  const configuration = mcpConfiguration('tollgate', `${options.origin}/mcp`, options.key);
-  const { service, operation } = options;
-  if (service.protocol === 'mcp') return configuration;
-  const body = operation === null || operation.method === 'GET' ? undefined : sampleBody(operation);
-  const query = operation === null ? [] : queryPairs(operation);
-  const needed = operation === null ? [] : headersOf(operation);
-  const own = needed.filter(({ name }) => name.toLowerCase() !== 'idempotency-key');
+/** The gateway as an MCP server. */
+const gatewayServer = ({ origin, key }: SnippetOptions): string => mcpConfiguration('tollgate', `${origin}/mcp`, key);
+
+/** The arguments of the gateway's tool for this call. */
+function mcpCall({ service, operation }: SnippetOptions, { method, path, query, headers, body }: Sample): string {
+  const isKey = ({ name }: Pair): boolean => name.toLowerCase() === 'idempotency-key';
+  const [own, idempotencyKey] = [headers.filter((pair) => !isKey(pair)), headers.find(isKey)];
   const given = {
     service_id: service.id,
-    method: operation?.method ?? 'GET',
-    path: operation === null ? '/' : samplePath(operation),
+    method,
+    path,
     ...(query.length === 0 ? {} : { query: Object.fromEntries(query.map(({ name, value }) => [name, value])) }),
-    ...(body === undefined ? {} : { body }),
+    ...(body === null ? {} : { body: body.value }),
     ...(own.length === 0 ? {} : { headers: Object.fromEntries(own.map(({ name, value }) => [name, value])) }),
-    ...(needed.length === own.length ? {} : { idempotency_key: '{idempotency_key}' }),
+    ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey.value }),
     max_amount: mostOf(operation ?? service),
   };
-  return `${configuration}\n\ncall_service ${JSON.stringify(given, null, 2)}`;
+  return `call_service ${JSON.stringify(given, null, 2)}`;
 }
 
 const mcpConfiguration = (name: string, url: string, key: string | null): string =>

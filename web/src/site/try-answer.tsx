@@ -3,7 +3,7 @@ import type { CallBody } from '../calls/body.ts';
 import type { CallResponse, CallState } from '../calls/send.ts';
 import { STATUS_TEXTS } from '../calls/status-texts.ts';
 import { Badge, type Tone } from '../design/index.ts';
-import { CopyButton } from '../design/more.ts';
+import { CopyButton } from '../design/service.ts';
 import { count, duration, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { TryAdvice } from './try-advice.tsx';

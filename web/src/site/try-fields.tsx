@@ -1,6 +1,6 @@
 import type { Schemas } from '../api/client.ts';
 import { Button } from '../design/index.ts';
-import { Select, TextArea, TextInput } from '../design/more.ts';
+import { Select, TextArea, TextInput } from '../design/service.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { type Operation, parametersOf, pathNames, REST } from './service-request.ts';
 import { mcpHello, mcpMessage, parsed, TAKES_BODY, type TryForm, targetOf } from './try-form.ts';

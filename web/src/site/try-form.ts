@@ -3,7 +3,7 @@
 import type { components } from '../api/schema.d.ts';
 import type { CallRequest } from '../calls/send.ts';
 import { type Cost, isByUse, mostOf } from '../cost.ts';
-import { jsonText, wellFormed } from './service-quote.ts';
+import { type Json, jsonText, wellFormed } from './service-quote.ts';
 import {
   bodyOf,
   hasDotSegment,
@@ -16,6 +16,7 @@ import {
   pathOf,
   queryOf,
 } from './service-request.ts';
+import type { Sample } from './service-snippets.ts';
 
 type Service = components['schemas']['CallableService'];
 
@@ -131,21 +132,37 @@ export function requestOf(
   for (const [name, value] of given) headers[name] = value.trim();
   if (given.length > 0) headers['X-ACF-Forward'] = given.map(([name]) => name).join(', ');
   const { method, body } = form;
-  const target = targetOf(service, form);
-  return { request: { method, target, headers, body: TAKES_BODY.test(method) && body !== '' ? body : null } };
+  return { request: { method, target: targetOf(service, form), headers, body: hasBody(form) ? body : null } };
 }
 
 /** Path and query in the form that is sent. */
-export function targetOf(service: Service, form: TryForm): string {
-  if (service.protocol === 'mcp') return service.proxy_path;
-  const [path = '', ...rest] = isTyped(form) ? form.path.split('?') : [form.path];
+export const targetOf = (service: Service, form: TryForm): string =>
+  service.protocol === 'mcp' ? service.proxy_path : service.proxy_path.replace(/\/$/, '') + sampleOf(form).target;
+
+/** The request, for programs. The credentials of its caller are not in it. Not for MCP servers. */
+export function sampleOf(form: TryForm): Sample {
+  const [template = '', ...rest] = isTyped(form) ? form.path.split('?') : [form.path];
   const typed = rest.join('?');
   const pairs = form.query.filter(({ name, value, isDeclared, required }) =>
     isDeclared ? required || value !== '' : name !== '',
   );
   const query = [typed === '' ? '' : sendableQuery(typed), queryOf(pairs)].filter((part) => part !== '').join('&');
-  return service.proxy_path.replace(/\/$/, '') + pathOf(path, form.values) + (query === '' ? '' : `?${query}`);
+  const path = pathOf(template, form.values);
+  const isType = ({ name }: Pair): boolean => name.trim().toLowerCase() === 'content-type';
+  const mediaType = form.headers.find(isType)?.value.trim() ?? '';
+  const value = /\bjson\b/i.test(mediaType) ? (parsed(form.body) ?? form.body) : form.body;
+  return {
+    method: form.method,
+    path,
+    query: [...Array.from(new URLSearchParams(typed), ([name, value]) => ({ name, value })), ...pairs],
+    target: path + (query === '' ? '' : `?${query}`),
+    headers: form.headers.filter((pair) => pair.name.trim() !== '' && !isType(pair)),
+    // The type that browsers send with a text.
+    body: hasBody(form) ? { value: value as Json, mediaType: mediaType || 'text/plain;charset=UTF-8' } : null,
+  };
 }
+
+const hasBody = ({ method, body }: TryForm): boolean => TAKES_BODY.test(method) && body !== '';
 
 /** A typed path has no values. */
 const isTyped = (form: TryForm): boolean => Object.keys(form.values).length === 0;

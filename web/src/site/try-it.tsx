@@ -7,7 +7,7 @@ import type { Schemas } from '../api/client.ts';
 import { type CallState, send } from '../calls/send.ts';
 import { type Cost, costWords, isByUse, mostOf } from '../cost.ts';
 import { Button, FailureNote, Note } from '../design/index.ts';
-import { Check, Code } from '../design/more.ts';
+import { Check, Code } from '../design/service.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { hasKept } from '../session/unkept.ts';
@@ -23,13 +23,16 @@ import {
   session,
   unanswered,
 } from '../session.ts';
+import type { Sample } from './service-snippets.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
-import { costOf, type Fault, formOf, requestOf, type TryForm } from './try-form.ts';
+import { costOf, type Fault, formOf, requestOf, sampleOf } from './try-form.ts';
 
 type Props = {
   readonly service: Schemas['CallableService'];
   readonly operation: Schemas['PricedOperation'] | null;
+  /** What has been typed; null: nothing any more. */
+  readonly onTyped: (sample: Sample | null) => void;
 };
 
 /** The key of an account that was opened here, until its owner says that it is stored, or signs out. */
@@ -48,7 +51,7 @@ effect(() => {
 });
 
 /** Makes a call in the page. */
-export default function TryIt({ service, operation }: Props) {
+export default function TryIt({ service, operation, onTyped }: Props) {
   const { t } = useI18n();
   const href = useHref();
   const mcpSession = useRef<string | null>(null);
@@ -56,6 +59,7 @@ export default function TryIt({ service, operation }: Props) {
   /** What the call was agreed to cost: the form may have changed since. */
   const [agreedCost, setAgreedCost] = useState<Cost | null>(null);
   const [fault, setFault] = useState<{ readonly fault: Fault; readonly name: string } | null>(null);
+  useEffect(() => () => onTyped(null), [onTyped]);
   const call = useCall();
   const sending = useRef<HTMLDivElement>(null);
   useAnswerInSight(sending, call.state);
@@ -107,7 +111,10 @@ export default function TryIt({ service, operation }: Props) {
         service={service}
         operation={operation}
         form={form}
-        onChange={(changed: TryForm) => setForm(changed)}
+        onChange={(changed) => {
+          setForm(changed);
+          onTyped(sampleOf(changed));
+        }}
       />
       {isRefused && <Note tone="warn">{t('try.providerKey')}</Note>}
       {fault !== null && (

@@ -1,8 +1,9 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
 import { api } from '../../session.ts';
-import { Id, State, shortId, When } from '../shared/cells.tsx';
+import { State, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
+import { Id, shortId } from '../shared/ids.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { ACT_WORDS } from './act-words.ts';

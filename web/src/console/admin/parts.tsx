@@ -1,7 +1,7 @@
 import './admin.css';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { Id, shortId } from '../shared/cells.tsx';
+import { Id, shortId } from '../shared/ids.tsx';
 
 // The common parts of the operator's pages.
 

@@ -4,7 +4,7 @@ import { ago, count } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
-import { shortId } from '../shared/cells.tsx';
+import { shortId } from '../shared/ids.tsx';
 
 /** The newest keys that are looked at, and how many of them the note names. */
 const LOOKED_AT = 200;

@@ -1,7 +1,7 @@
 import { Note } from '../../design/index.ts';
 import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { shortId } from '../shared/cells.tsx';
+import { shortId } from '../shared/ids.tsx';
 import type { Usage } from './usage.ts';
 
 /** How long the page points out a refused call. */

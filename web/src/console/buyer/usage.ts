@@ -1,7 +1,7 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { money } from '../../i18n/format.ts';
 import { api, session } from '../../session.ts';
-import { shortId } from '../shared/cells.tsx';
+import { shortId } from '../shared/ids.tsx';
 
 export type Usage = Schemas['AccountUsage'];
 export type Call = Schemas['UsageRecord'];

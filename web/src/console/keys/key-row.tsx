@@ -3,7 +3,7 @@ import { ago, count, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { session } from '../../session.ts';
 import { callsOfKey } from '../buyer/usage.ts';
-import { shortId } from '../shared/cells.tsx';
+import { shortId } from '../shared/ids.tsx';
 import { BudgetLine } from './budget-line.tsx';
 import { KeyStatus, KeyTimes } from './key-status.tsx';
 import type { Key, KeyNode } from './tree.ts';

@@ -2,7 +2,7 @@ import { dataOf } from '../../api/client.ts';
 import { Note } from '../../design/index.ts';
 import { ConfirmDialog } from '../../design/more.ts';
 import { api, forget, others } from '../../session.ts';
-import { shortId } from '../shared/cells.tsx';
+import { shortId } from '../shared/ids.tsx';
 import type { Key } from './tree.ts';
 
 /**

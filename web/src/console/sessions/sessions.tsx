@@ -4,7 +4,8 @@ import { Badge, Button, Empty, FailureNote, Skeleton, say } from '../../design/i
 import { Card, type Column, ConfirmDialog, Table } from '../../design/more.ts';
 import { useResource } from '../../resource.ts';
 import { endSession, session, sessionsHere, signOut } from '../../session.ts';
-import { Id, When } from '../shared/cells.tsx';
+import { When } from '../shared/cells.tsx';
+import { Id } from '../shared/ids.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 
 type Shown = Schemas['Session'];
