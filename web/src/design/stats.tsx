@@ -1,10 +1,12 @@
 import type { ComponentChildren } from 'preact';
 
-/** As many characters fit in large type where figures stand beside one another. With a longer one all are smaller, so that none is broken. */
+/** As many characters fit in large type where figures stand beside one another. Longer ones are smaller, so that none is broken. */
 const FITS = 11;
 
-/** A row of figures that belong together. */
-export const Stats = ({ children }: { readonly children: ComponentChildren }) => <dl class="stats">{children}</dl>;
+/** A row of figures that belong together. @param hasTimes  some are times in words, so all are in smaller type */
+export const Stats = ({ hasTimes, children }: { readonly hasTimes?: true; readonly children: ComponentChildren }) => (
+  <dl class={hasTimes ? 'stats stats-long' : 'stats'}>{children}</dl>
+);
 
 export function Stat({
   label,

@@ -146,7 +146,7 @@ function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; 
   const { language } = useI18n();
   const lastUsed = own?.last_used_at ?? null;
   return (
-    <Stats>
+    <Stats hasTimes>
       <Stat
         label="Last call of this key"
         value={own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}

@@ -1,6 +1,6 @@
 import './provider.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { FailureNote, SkeletonPage } from '../../design/index.ts';
+import { FailureNote, SkeletonCard, SkeletonPage } from '../../design/index.ts';
 import { Card, Stat, Stats, TimeChart } from '../../design/more.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
@@ -42,7 +42,10 @@ export default function Overview() {
       ) : (
         <Money earnings={earnings.data} />
       )}
-      {services.data !== null && services.data.services.length > 0 && (
+      {!isKnown || services.data === null || services.data.services.length === 0 ? null : known === null &&
+        stats.failure === null ? (
+        <SkeletonCard lines={9} />
+      ) : (
         <>
           <Periods earnings={earnings.data} stats={known} />
           <ServicesCard

@@ -111,7 +111,7 @@ export function ListPage<Row>({
           {hasTags ? 'Other sums' : 'Sums'} and balances are of all calls, older ones too.
         </p>
       )}
-      {(query.cursor !== undefined || (data?.next ?? null) !== null) && (
+      {(data !== null || page.failure !== null) && (query.cursor !== undefined || (data?.next ?? null) !== null) && (
         <nav class="card-foot list-foot" aria-label={`Pages of ${caption}`}>
           {query.cursor !== undefined && (
             <LinkButton small href={withQuery(address, { cursor: null })}>

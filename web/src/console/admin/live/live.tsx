@@ -100,30 +100,32 @@ function Workers({ traffic, ms }: { readonly traffic: Traffic; readonly ms: (val
   const { language } = useI18n();
   return (
     <Card flush title="By worker">
-      <Table
-        caption="Traffic by worker"
-        keyOf={({ instance }) => instance}
-        rows={traffic.workers}
-        columns={[
-          {
-            title: 'Worker',
-            cell: ({ host, worker, instance }) => (
-              <span title={instance}>
-                {host} <span class="soft">#{worker}</span>
-              </span>
-            ),
-          },
-          { title: 'Calls/s', right: true, cell: ({ recent }) => count(recent?.calls_per_second ?? 0, language) },
-          { title: 'p99', right: true, cell: ({ recent }) => ms(recent?.p99_ms ?? null) },
-          { title: 'Open', right: true, cell: ({ calls }) => count(calls.open, language) },
-          { title: 'Completed', right: true, cell: ({ calls }) => count(calls.completed, language) },
-          { title: 'Refunded', right: true, cell: ({ calls }) => count(total(calls.refunded), language) },
-          { title: 'Refused', right: true, cell: ({ calls }) => count(total(calls.refused), language) },
-          { title: 'Loop delay', right: true, cell: (row) => ms(row.event_loop_delay_ms) },
-          { title: 'CPU', right: true, cell: ({ cpu }) => (cpu === null ? '–' : percent(cpu, language)) },
-          { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
-        ]}
-      />
+      <div class="live-workers">
+        <Table
+          caption="Traffic by worker"
+          keyOf={({ instance }) => instance}
+          rows={traffic.workers}
+          columns={[
+            {
+              title: 'Worker',
+              cell: ({ host, worker, instance }) => (
+                <span title={instance}>
+                  {host} <span class="soft">#{worker}</span>
+                </span>
+              ),
+            },
+            { title: 'Calls/s', right: true, cell: ({ recent }) => count(recent?.calls_per_second ?? 0, language) },
+            { title: 'p99', right: true, cell: ({ recent }) => ms(recent?.p99_ms ?? null) },
+            { title: 'Open', right: true, cell: ({ calls }) => count(calls.open, language) },
+            { title: 'Completed', right: true, cell: ({ calls }) => count(calls.completed, language) },
+            { title: 'Refunded', right: true, cell: ({ calls }) => count(total(calls.refunded), language) },
+            { title: 'Refused', right: true, cell: ({ calls }) => count(total(calls.refused), language) },
+            { title: 'Loop delay', right: true, cell: (row) => ms(row.event_loop_delay_ms) },
+            { title: 'CPU', right: true, cell: ({ cpu }) => (cpu === null ? '–' : percent(cpu, language)) },
+            { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
+          ]}
+        />
+      </div>
     </Card>
   );
 }
