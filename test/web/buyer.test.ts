@@ -341,7 +341,13 @@ describe('the console of a buyer', () => {
     const key = await web.market.buyer(1);
     const visit = await web.visit('/console/keys', { key: textOf(key) });
     const { page } = visit;
-    await page.getByRole('button', { name: 'New key without a budget' }).click();
+    await page.getByRole('button', { name: 'New key without a budget' }).press('Enter');
+    await page.getByRole('dialog').waitFor();
+    // A second Enter makes no key: nothing has been filled in yet.
+    await page.keyboard.press('Enter');
+    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    const make = page.getByRole('button', { name: 'Make the key' });
+    expect([await make.count(), await page.locator('dialog [aria-busy="true"]').count()]).toEqual([1, 0]);
     expect(await visit.findings()).toEqual([]);
     await page.getByLabel('Label').fill(' ');
     await page.keyboard.press('Enter');

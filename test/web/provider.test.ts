@@ -547,7 +547,7 @@ describe('a provider in a browser', () => {
     await page.waitForURL(`**/console/calls/${call?.usage_id}`);
     await page.getByRole('button', { name: 'Give this call back' }).click();
     await page.getByRole('button', { name: /^Give back \$/ }).click();
-    await page.getByText('Say why: the buyer and the provider read it.').waitFor();
+    await page.getByText('Say why: the buyer reads it.').waitFor();
     await page.getByLabel('Amount in US dollars').fill('9');
     await page.getByText('Must be at most $0.002').waitFor();
     await page.getByLabel('Amount in US dollars').fill('0.0005');

@@ -22,8 +22,13 @@ export function LastCalls({ calls }: { readonly calls: readonly Call[] }) {
             </a>
           ),
         },
-        { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
-        { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} brief /> },
+        {
+          title: 'Service',
+          wide: true,
+          bare: true,
+          cell: ({ service_name }) => <span class="name">{service_name}</span>,
+        },
+        { title: 'Outcome', bare: true, cell: (call) => <OutcomeBadge call={call} brief /> },
         { title: 'Cost', amount: ({ amount }) => amount },
       ]}
     />

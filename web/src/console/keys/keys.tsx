@@ -149,11 +149,7 @@ function OwnStats({ own, rateLimit }: { readonly own: Schemas['OwnKey'] | null; 
     <Stats>
       <Stat
         label="Last call of this key"
-        value={
-          <span class="stat-time">
-            {own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}
-          </span>
-        }
+        value={own === null ? '…' : lastUsed === null ? 'None yet' : ago(lastUsed, language, Date.now())}
         hint="refused calls are left out"
       />
       <Stat

@@ -99,7 +99,7 @@ export function AccountPage({ id }: { readonly id: string }) {
         <Stat label="Active keys" value={count(data.active_keys, language)} />
         <Stat
           label={data.closed_at === null ? 'Opened' : 'Closed'}
-          value={<span class="stat-time">{date(data.closed_at ?? data.created_at, language, Date.now())}</span>}
+          value={date(data.closed_at ?? data.created_at, language, Date.now())}
         />
       </Stats>
       <Tabs

@@ -116,7 +116,7 @@ export function GiveBackDialog({
           hint={`${usd(left)} of ${usd(call.amount)} can be given back. A part of it is possible, too.`}
           onInput={(event) => change({ amount: event.currentTarget.value })}
         />
-        {value !== null && <Shares call={call} given={value} giver={giver} />}
+        {value !== null && <Shares call={call} given={value} giver={giver} isRefused={failure !== null} />}
         <TextInput
           label="Reason"
           maxLength={500}
@@ -158,10 +158,13 @@ function Shares({
   call,
   given,
   giver,
+  isRefused,
 }: {
   readonly call: Schemas['Call'];
   readonly given: number;
   readonly giver: Giver;
+  /** The answer says why. */
+  readonly isRefused: boolean;
 }) {
   const { language } = useI18n();
   const usd = (value: number): string => money(value, language);
@@ -172,11 +175,13 @@ function Shares({
       <p class="small soft">
         {usd(provider)} out of {whose} earnings, {usd(fee)} of the fee.
       </p>
-      {uncovered > 0 && (
+      {uncovered > 0 && !isRefused && (
         <Note tone="warn">
           {giver.isOperator
             ? `The platform pays ${usd(uncovered)} of it: the provider's earnings do not cover more. They are negative then, and no payout is possible until calls have earned it.`
-            : `Your earnings do not cover it: ${usd(Math.max(0, giver.payable ?? 0))} is payable now. Give a part of it back, or ask the operator.`}
+            : (giver.payable ?? 0) > 0
+              ? `Your earnings do not cover it: ${usd(giver.payable ?? 0)} is payable now. Give a part of it back, or ask the operator.`
+              : 'Nothing of your earnings is payable now, so only the operator can give it back.'}
         </Note>
       )}
     </>
