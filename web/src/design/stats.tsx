@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 
-/** As many characters fit in large type where figures stand beside one another. Longer values are smaller, so that none is broken. */
+/** As many characters fit in large type where figures stand beside one another. With a longer one all are smaller, so that none is broken. */
 const FITS = 11;
 
 /** A row of figures that belong together. */
@@ -19,7 +19,7 @@ export function Stat({
     <div class="stat">
       <dt class="stat-label">{label}</dt>
       <dd class="stat-value">
-        {typeof value === 'string' && value.length > FITS ? <span class="stat-long">{value}</span> : value}
+        <span class={typeof value === 'string' && value.length > FITS ? 'stat-long' : undefined}>{value}</span>
       </dd>
       {hint !== undefined && <dd class="stat-hint">{hint}</dd>}
     </div>
