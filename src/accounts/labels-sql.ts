@@ -11,3 +11,11 @@ export async function selectLabels(sql: Sql, accountIds: readonly string[]): Pro
     SELECT id, owner_id AS label FROM accounts WHERE id = ANY(${ids}::uuid[])`;
   return new Map(rows.map(({ id, label }) => [id, label]));
 }
+
+/** The names of the services on a page of a list. */
+export async function selectNames(sql: Sql, serviceIds: readonly string[]): Promise<Labels> {
+  const ids = [...new Set(serviceIds)];
+  if (ids.length === 0) return new Map();
+  const rows = await sql<{ id: string; name: string }[]>`SELECT id, name FROM services WHERE id = ANY(${ids}::uuid[])`;
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}

@@ -1,5 +1,5 @@
 import { ACT_OUTCOMES } from '../../accounts/audit.ts';
-import { type Labels, selectLabels } from '../../accounts/labels-sql.ts';
+import { type Labels, selectLabels, selectNames } from '../../accounts/labels-sql.ts';
 import { type AuditRow, actExists, selectActs } from '../../accounts/lists/audit-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import { parseTimeRange } from '../../accounts/time-range.ts';
@@ -50,6 +50,7 @@ const ACT = record('Act', {
   subject_type: { type: 'string', enum: ['account', 'key', 'service', 'call', 'reconciliation'] },
   subject_id: TEXT,
   subject_owner_id: { ...orNull(TEXT), description: 'The label of the account, or of the one whose key it is' },
+  subject_name: { ...orNull(TEXT), description: 'The name of the service' },
   before: STATE,
   after: STATE,
   outcome: {
@@ -70,6 +71,7 @@ const ACT_EXAMPLE = {
   action: 'account.suspend',
   subject_type: 'account',
   subject_id: EXAMPLE.accountId,
+  subject_name: null,
   before: { status: 'active' },
   after: { status: 'suspended' },
   outcome: 'done',
@@ -103,8 +105,9 @@ async function listActs(sql: Sql, query: Query): Promise<ApiResponse> {
     (act) => String(act.id),
   );
   const accounts = entries.flatMap((act) => [act.actorAccountId, accountOf(act)]).filter((id) => id !== null);
-  const labels = await selectLabels(sql, accounts);
-  return { status: 200, body: { acts: entries.map((act) => actJson(act, labels)), next_cursor: next } };
+  const services = entries.filter((act) => act.subjectType === 'service').map((act) => act.subjectId);
+  const [labels, names] = await Promise.all([selectLabels(sql, accounts), selectNames(sql, services)]);
+  return { status: 200, body: { acts: entries.map((act) => actJson(act, labels, names)), next_cursor: next } };
 }
 
 async function readCursor(sql: Sql, cursor: string): Promise<number> {
@@ -119,7 +122,7 @@ function accountOf({ subjectType, subjectId, before, after }: AuditRow): string 
   return typeof id === 'string' && isUuid(id) ? id : null;
 }
 
-function actJson(act: AuditRow, labels: Labels): Record<string, unknown> {
+function actJson(act: AuditRow, labels: Labels, names: Labels): Record<string, unknown> {
   return {
     id: act.id,
     at: act.at.toISOString(),
@@ -130,6 +133,7 @@ function actJson(act: AuditRow, labels: Labels): Record<string, unknown> {
     subject_type: act.subjectType,
     subject_id: act.subjectId,
     subject_owner_id: labels.get(accountOf(act) ?? '') ?? null,
+    subject_name: names.get(act.subjectId) ?? null,
     before: act.before,
     after: act.after,
     outcome: act.outcome,

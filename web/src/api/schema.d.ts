@@ -1140,6 +1140,8 @@ export interface components {
             subject_id: string;
             /** @description The label of the account, or of the one whose key it is */
             subject_owner_id: string | null;
+            /** @description The name of the service */
+            subject_name: string | null;
             /** @description What changed, never with a secret. Where money was moved, also the balance */
             before: {
                 [key: string]: unknown;
@@ -9485,6 +9487,7 @@ export interface operations {
                      *           "action": "account.suspend",
                      *           "subject_type": "account",
                      *           "subject_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "subject_name": null,
                      *           "before": {
                      *             "status": "active"
                      *           },
@@ -9500,8 +9503,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Audit"];
                     /**
-                     * @example id,at,actor,actor_account_id,actor_owner_id,action,subject_type,subject_id,subject_owner_id,before,after,outcome,request_id
-                     *     42,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,operator,account.suspend,account,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,"{""status"":""active""}","{""status"":""suspended""}",done,019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     * @example id,at,actor,actor_account_id,actor_owner_id,action,subject_type,subject_id,subject_owner_id,subject_name,before,after,outcome,request_id
+                     *     42,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,operator,account.suspend,account,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,,"{""status"":""active""}","{""status"":""suspended""}",done,019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                      */
                     "text/csv": string;
                 };

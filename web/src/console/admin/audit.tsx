@@ -119,6 +119,16 @@ function Subject({ act }: { readonly act: Act }) {
       </>
     );
   }
+  if (act.subject_name !== null) {
+    return (
+      <>
+        <a href={`/console/audit?subject=${act.subject_id}`} class="label" title={act.subject_id}>
+          {act.subject_name}
+        </a>
+        <span class="below">service {shortId(act.subject_id)}</span>
+      </>
+    );
+  }
   const isCall = act.subject_type === 'call';
   const href = isCall ? `/console/calls/${act.subject_id}` : `/console/audit?subject=${act.subject_id}`;
   return (
