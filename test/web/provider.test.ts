@@ -333,8 +333,10 @@ describe('a provider in a browser', () => {
     const buffer = Buffer.from(`# Weather\n${JSON.stringify(DOCUMENT)}`);
     const file = { name: 'openapi.yaml', mimeType: 'application/yaml', buffer };
     await dialog.getByLabel('File').setInputFiles(file);
-    await dialog.getByRole('button', { name: 'Preview' }).click();
+    await dialog.getByRole('button', { name: 'Preview' }).press('Enter');
     await dialog.getByText('2 operations').waitFor();
+    // Whoever presses Enter once more has not seen it yet.
+    await expect.poll(() => visit.focused()).toContain('2 operations');
     await dialog.getByText('Not imported (1)').waitFor();
     await dialog.getByText('$0.001 up to $0.0015').waitFor();
     expect(await operationsOf()).toBe(0);

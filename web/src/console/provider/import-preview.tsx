@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks';
 import type { Schemas } from '../../api/client.ts';
 import { type Cost, comingCost, operationCost } from '../../cost.ts';
 import { Badge, Note } from '../../design/index.ts';
@@ -23,9 +24,11 @@ export function ImportPreview({
   const lines = linesOf(imported, service);
   const count = (is: Line['is']): number => lines.filter((line) => line.is === is).length;
   const next = imported.service.next_price;
+  const first = useRef<HTMLParagraphElement>(null);
+  useEffect(() => first.current?.focus(), []);
   return (
     <>
-      <p>
+      <p ref={first} tabIndex={-1}>
         <strong>
           {imported.operations} {imported.operations === 1 ? 'operation' : 'operations'}
         </strong>{' '}

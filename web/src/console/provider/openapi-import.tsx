@@ -83,7 +83,8 @@ export function OpenApiImport({
         step.kind === 'preview' ? (
           <>
             <Button onClick={() => setStep({ kind: 'choose' })}>Back</Button>
-            <Button kind="primary" onClick={() => void apply(step.imported)}>
+            {/* Not the button that 'Preview' was, which has the focus. */}
+            <Button key="import" kind="primary" onClick={() => void apply(step.imported)}>
               {(service.operations ?? []).length === 0 ? 'Import' : 'Replace the operations'}
             </Button>
           </>

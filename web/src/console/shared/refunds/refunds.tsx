@@ -42,8 +42,9 @@ export function AskToGiveBack({ call }: { readonly call: Call }) {
   if (leftOf(call) === 0 || isTooOld(call)) return null;
   return (
     <p class="soft">
-      Not what you paid for? Tell the <a href={`/services/${call.service_id}`}>provider of the service</a> the id of
-      this call. They can give back all or part of the price within {REFUND_DAYS} days.
+      Not what you paid for? Tell the <a href={`/services/${call.service_id}`}>provider of the service</a>, or the
+      operator of this gateway, the id of this call. Both can give back all or part of the price within {REFUND_DAYS}{' '}
+      days.
     </p>
   );
 }
