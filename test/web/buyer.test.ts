@@ -528,6 +528,27 @@ describe('the console of a buyer', () => {
     await visit.close();
   });
 
+  it('shows calls even if what stands above them does not come', async () => {
+    const key = await web.market.buyer(1);
+    await call(key, '/paid');
+    await web.market.settled(key.account_id);
+    const visit = await web.visit('/console/sessions', { key: textOf(key) });
+    const { page } = visit;
+    await page.getByRole('heading', { level: 1, name: 'Sessions' }).waitFor();
+    await page.clock.install();
+    await page.route('**/api/v1/balance/me', () => {});
+    const listed = page.waitForResponse(/usage\?.*limit=50/);
+    await page.getByRole('link', { name: 'Calls', exact: true }).click();
+    await (await listed).finished();
+    const row = page.getByRole('row', { name: /GET \/paid/ });
+    await row.waitFor({ state: 'attached' });
+    expect(await row.isVisible()).toBe(false);
+    await page.clock.fastForward(10_000);
+    await row.waitFor();
+    expect(visit.complaints).toEqual([]);
+    await visit.close();
+  });
+
   it('shows a shared address after sign-in, with its filters, and lets a person switch between keys', async () => {
     const [one, two] = [await web.market.buyer(1), await web.market.anotherProvider()];
     await call(one, '/yesterday');

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 /** What comes later than this moves what is below it, which is better than to hide what is there. */
-const WAITS_MS = 5_000;
+const WAITS_MS = 10_000;
 
 /**
  * Shows its children once all that is above them is known, so that they do not move when it comes. They ask for their own data
