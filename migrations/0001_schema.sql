@@ -549,7 +549,7 @@ CREATE TABLE key_hours (
   service_id      uuid NOT NULL,
   account_id      uuid NOT NULL,
   calls           int NOT NULL,
-  -- As in `service_hours`: what `free_calls` and `spent` are about.
+  -- As in `service_hours`: `free_calls` and `spent` are of these.
   completed       int NOT NULL,
   free_calls      int NOT NULL,
   succeeded       int NOT NULL,

@@ -66,22 +66,28 @@ export async function selectServiceCalls(
   return { calls: found, next: null };
 }
 
-type Hour = { readonly hourMs: number; readonly calls: number };
+type Hour = {
+  readonly hourMs: number;
+  /** How many match. */
+  readonly calls: number;
+  /** Whether calls were given back whole: looking for them reads a row for each charged call. */
+  readonly hasGivenBack: boolean;
+};
 
 const behind = ({ hourMs }: Hour): Position => ({ hourMs, usageId: LAST_ID });
 
 /** The hours with matching calls, newest first: one more than a page may read. */
 function selectHours(sql: Sql, filter: ServiceCallsFilter, after: Position | null): Promise<Hour[]> {
   const { serviceId, fromMs, toMs, outcome } = filter;
+  const givenBack = outcome === 'failed' ? sql`coalesce(whole, 0)` : sql`0`;
   const count =
     outcome === 'failed'
-      ? sql`upstream_error + upstream_timeout + upstream_5xx + upstream_cut + coalesce(given_back, 0)`
+      ? sql`upstream_error + upstream_timeout + upstream_5xx + upstream_cut + ${givenBack}`
       : sql`calls`;
-  const givenBack = sql`(
-    SELECT hour, sum(whole)::bigint AS given_back FROM refund_hours WHERE service_id = ${serviceId} GROUP BY hour)`;
+  const refunds = sql`(SELECT hour, sum(whole)::bigint AS whole FROM refund_hours WHERE service_id = ${serviceId} GROUP BY hour)`;
   return sql<Hour[]>`
-    SELECT (extract(epoch FROM hour) * 1000)::bigint AS "hourMs", ${count} AS calls
-    FROM service_hours ${outcome === 'failed' ? sql`LEFT JOIN ${givenBack} AS r USING (hour)` : sql``}
+    SELECT (extract(epoch FROM hour) * 1000)::bigint AS "hourMs", ${count} AS calls, ${givenBack} > 0 AS "hasGivenBack"
+    FROM service_hours ${outcome === 'failed' ? sql`LEFT JOIN ${refunds} AS r USING (hour)` : sql``}
     WHERE service_id = ${serviceId} AND ${count} > 0
       ${fromMs === null ? sql`` : sql`AND hour > ${new Date(clampTime(fromMs - HOUR_MS))}`}
       ${toMs === null ? sql`` : sql`AND hour < ${new Date(toMs)}`}
@@ -116,9 +122,10 @@ async function selectNewest(
   sql: Sql,
   filter: ServiceCallsFilter,
   after: Position | null,
-  { hourMs, calls }: Hour,
+  hour: Hour,
   needed: number,
 ): Promise<Row[] | null> {
+  const { hourMs, calls } = hour;
   if (calls < Math.max(BUSY_HOUR, needed)) return null;
   const [firstMs, lastMs] = [hourMs - CLOCK_SLACK_MS, hourMs + HOUR_MS + CLOCK_SLACK_MS];
   const isWithin = after !== null && after.hourMs === hourMs;
@@ -128,24 +135,33 @@ async function selectNewest(
           WHERE day >= ${utcDay(firstMs)} AND day <= ${utcDay(lastMs)} AND usage_id >= ${lowestId(firstMs)}
             AND usage_id < ${isWithin ? after.usageId : lowestId(lastMs)}
           ORDER BY day DESC, usage_id DESC LIMIT ${MAX_SCAN}) AS c
-    WHERE created_at >= ${new Date(hourMs)} AND created_at < ${new Date(hourMs + HOUR_MS)} AND ${matching(sql, filter)}
+    WHERE created_at >= ${new Date(hourMs)} AND created_at < ${new Date(hourMs + HOUR_MS)} AND ${matching(sql, filter, [hour])}
     ORDER BY usage_id DESC LIMIT ${needed}`;
   return rows.length < needed ? null : rows;
 }
 
-const matching = (sql: Sql, { serviceId, fromMs, toMs, outcome }: ServiceCallsFilter) => sql`
+/** The condition on `calls c` of these hours. */
+const matching = (sql: Sql, { serviceId, fromMs, toMs, outcome }: ServiceCallsFilter, hours: readonly Hour[]) => sql`
   service_id = ${serviceId} AND ${sql.text(COUNTED_SQL)}
   ${fromMs === null ? sql`` : sql`AND created_at >= ${new Date(fromMs)}`}
   ${toMs === null ? sql`` : sql`AND created_at < ${new Date(toMs)}`}
-  ${outcome === 'failed' ? sql`AND (outcome = ANY(${FAILED_OUTCOMES}::text[]) OR ${givenBackWhole(sql)})` : sql``}
+  ${outcome === 'failed' ? sql`AND (outcome = ANY(${FAILED_OUTCOMES}::text[]) OR ${givenBackWhole(sql, hours)})` : sql``}
   ${outcome === 'completed' ? sql`AND outcome = 'completed'` : sql``}`;
 
-/** The condition on `calls c`. Nothing can be given back of a call that was not charged, so it is not looked up. */
-const givenBackWhole = (sql: Sql) => sql`
-  (c.amount > 0 AND EXISTS (SELECT FROM refunds r WHERE r.usage_id = c.usage_id AND r.whole))`;
+const isAnyGivenBack = (hours: readonly Hour[]): boolean => hours.some(({ hasGivenBack }) => hasGivenBack);
 
-const hasFailed = (sql: Sql) => sql`(k.failed > 0 OR EXISTS (
-  SELECT FROM refund_hours r WHERE r.key_id = k.key_id AND r.hour = k.hour AND r.service_id = k.service_id AND r.whole > 0))`;
+/** Nothing can be given back of a call that was not charged, so it is not looked up. */
+const givenBackWhole = (sql: Sql, hours: readonly Hour[]) =>
+  isAnyGivenBack(hours)
+    ? sql`(c.amount > 0 AND EXISTS (SELECT FROM refunds r WHERE r.usage_id = c.usage_id AND r.whole))`
+    : sql`false`;
+
+/** The condition on `key_hours k`. */
+const hasFailed = (sql: Sql, hours: readonly Hour[]) =>
+  isAnyGivenBack(hours)
+    ? sql`(k.failed > 0 OR EXISTS (SELECT FROM refund_hours r
+            WHERE r.key_id = k.key_id AND r.hour = k.hour AND r.service_id = k.service_id AND r.whole > 0))`
+    : sql`k.failed > 0`;
 
 /** @param hours of one day, newest first */
 function selectCallsOf(
@@ -166,10 +182,10 @@ function selectCallsOf(
     FROM unnest(${times(begins)}::timestamptz[], ${times(ends)}::timestamptz[],
                 ${begins.map((ms) => lowestId(ms - CLOCK_SLACK_MS))}::uuid[],
                 ${ends.map((ms) => lowestId(ms + CLOCK_SLACK_MS))}::uuid[]) AS h (hour, ends, lowest, highest)
-    JOIN key_hours k ON k.service_id = ${serviceId} AND k.hour = h.hour ${outcome === 'failed' ? sql`AND ${hasFailed(sql)}` : sql``}
+    JOIN key_hours k ON k.service_id = ${serviceId} AND k.hour = h.hour ${outcome === 'failed' ? sql`AND ${hasFailed(sql, hours)}` : sql``}
     CROSS JOIN LATERAL (
       SELECT ${sql.text(COLUMNS)} FROM calls c
-      WHERE key_id = k.key_id AND ${matching(sql, filter)}
+      WHERE key_id = k.key_id AND ${matching(sql, filter, hours)}
         AND day >= ${utcDay(firstMs)} AND day <= ${utcDay(lastMs)}
         AND usage_id >= h.lowest AND usage_id < h.highest AND created_at >= h.hour AND created_at < h.ends
         ${after === null ? sql`` : sql`AND (h.hour < ${new Date(after.hourMs)} OR usage_id < ${after.usageId})`}

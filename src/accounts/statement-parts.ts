@@ -83,10 +83,10 @@ function byHour<Row extends Divisible>(rows: readonly Row[]): Row[][] {
 const isBetween = (cut: number, { from, micros }: Divisible, ledger: StatementLedger): boolean =>
   cut >= (from as Date).getTime() * 1_000 && (ledger === 'earnings' ? cut >= micros : cut <= micros);
 
-/** The keys with calls in the hour. */
+/** The keys with charged or free calls in the hour. */
 const keysOfHour = (tx: Tx, { accountId, ledger }: { accountId: string; ledger: StatementLedger }, hour: number) =>
   ledger === 'wallet'
-    ? tx`FROM key_hours WHERE account_id = ${accountId} AND hour = ${new Date(hour / 1_000)}`
+    ? tx`FROM key_hours WHERE account_id = ${accountId} AND hour = ${new Date(hour / 1_000)} AND completed > 0`
     : tx`FROM key_hours WHERE hour = ${new Date(hour / 1_000)} AND service_id IN (
            SELECT service_id FROM service_hours WHERE provider_id = ${accountId} AND hour = ${new Date(hour / 1_000)})`;
 

@@ -232,7 +232,7 @@ function refundsGiven(tx: Tx, accountId: string): Source {
 function charges(tx: Tx, accountId: string): Source {
   const last = tx`max(m.last_call_at)`;
   return {
-    from: tx`key_hours m WHERE m.account_id = ${accountId}`,
+    from: tx`key_hours m WHERE m.account_id = ${accountId} AND m.completed > 0`,
     at: last,
     rest: tx`m.service_id::text`,
     indexed: tx`m.hour`,

@@ -127,7 +127,9 @@ describe('the programs that call a service', () => {
       values: { name: 'rome' },
       query: [{ name: 'day', value: HOSTILE, isDeclared: false, required: false }],
       headers: [
-        { name: 'X-Note', value: NOTE },
+        { name: 'X-Note', value: 'replaced' },
+        { name: ' X-Note ', value: ` ${NOTE} ` },
+        { name: '', value: '' },
         { name: 'content-type', value: 'application/json' },
       ],
       body: JSON.stringify({ typed: HOSTILE }),
@@ -145,6 +147,36 @@ describe('the programs that call a service', () => {
     const typed = sampleOf({ ...free, method: 'POST', path: '/a b?c=d%20e&f', body: '{"half' });
     const second = await received(kind, json, null, typed);
     expect(second).toMatchObject({ method: 'POST', url: '/a b?c=d e&f', body: '{"half' });
+    // A long number keeps its digits.
+    for (const body of ['{"id": 12345678901234567890}', '"text"', 'null']) {
+      const sent = sampleOf({ ...free, method: 'POST', headers: form.headers, body });
+      expect((await received(kind, json, null, sent)).body).toBe(body);
+    }
+  });
+
+  it('say to an agent what was typed, too, and are short whatever was typed', () => {
+    const free = formOf({ ...shown, operations: [] } as never, null);
+    const form = { ...free, method: 'POST', path: '/x?tag=1&tag=2&n=3', body: 'a,b' };
+    const headers = [{ name: 'Content-Type', value: 'text/csv' }];
+    const options = { origin: market.baseUrl, service: shown, operation: null, key: null };
+    const agent = snippetsOf({ ...options, typed: sampleOf({ ...form, headers }) }).at(-1)?.text ?? '';
+    expect(JSON.parse(agent.slice(agent.indexOf('call_service {') + 'call_service '.length))).toMatchObject({
+      query: { tag: ['1', '2'], n: '3' },
+      body: 'a,b',
+      content_type: 'text/csv',
+    });
+    const long = snippetsOf({ ...options, typed: sampleOf({ ...form, body: 'x'.repeat(1_000_000) }) });
+    for (const { text } of long) expect(text.length).toBeLessThan(2_000);
+  });
+
+  it('of SDKs go on with the example while JSON is typed in half', () => {
+    const chat = { ...priced, method: 'POST', path: '/v1/chat/completions', example: { body: { model: 'parrot' } } };
+    const form = formOf({ ...shown, operations: [], proxy_path: '/' } as never, chat);
+    const options = { origin: market.baseUrl, service: shown, operation: chat, key: null };
+    const written = (body: string): string =>
+      snippetsOf({ ...options, typed: sampleOf({ ...form, body }) }).find(({ kind }) => kind === 'openai')?.text ?? '';
+    expect(written('{"model": "owl"}')).toContain('model: "owl"');
+    expect(written('{"model": "ow')).toContain('model: "parrot"');
   });
 
   it('cost what they say, and contain the key only if its owner wants that', async () => {

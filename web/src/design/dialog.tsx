@@ -55,8 +55,9 @@ export function Dialog({
       }}
       // As in a form, once somebody has begun to fill it in: a second Enter on the button that opened the dialog sends nothing.
       onKeyDown={(event) => {
-        const { target, key, isComposing } = event;
-        if (key !== 'Enter' || isComposing || event.defaultPrevented) return;
+        const { target, key, isComposing, keyCode } = event;
+        // Safari says by the code alone that this Enter ends a composition.
+        if (key !== 'Enter' || isComposing || keyCode === 229 || event.defaultPrevented) return;
         if (!(target instanceof HTMLInputElement) || !TYPED.test(target.type)) return;
         if (isFilled.current && target.form !== null) return;
         event.preventDefault();

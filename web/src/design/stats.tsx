@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 
-/** As many characters fit in large type where figures stand beside one another. Longer ones are smaller, so that none is broken. */
+/** How many characters fit in large type where figures stand beside one another. Longer ones are smaller, so that none is broken. */
 const FITS = 11;
 
 /** A row of figures that belong together. @param hasTimes  some are times in words, so all are in smaller type */

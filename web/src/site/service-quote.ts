@@ -9,6 +9,15 @@ export { type Json, wellFormed };
 export const jsonText = (value: unknown): string =>
   typeof value === 'string' ? value : JSON.stringify(value, null, 2);
 
+/** Undefined if the text is not JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** One word of a POSIX shell. A word cannot contain NUL, so this character is left out. */
 export function shellWord(text: string): string {
   const safe = wellFormed(text).replaceAll('\0', '');

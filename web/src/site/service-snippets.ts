@@ -1,7 +1,7 @@
 // Programs that make a call, as text. Tested by test/web/service-snippets.test.ts, which runs them.
 
 import { type Cost, isByUse, mostOf } from '../cost.ts';
-import { type Json, jsonText, pythonLiteral, scriptLiteral, shellWord } from './service-quote.ts';
+import { type Json, jsonText, parsed, pythonLiteral, scriptLiteral, shellWord } from './service-quote.ts';
 import {
   bodyOf,
   headersOf,
@@ -58,6 +58,7 @@ export function snippetsOf(options: SnippetOptions): Snippet[] {
   }
   const sample = options.typed ?? exampleOf(operation);
   const call = callOf(options, sample);
+  const settings = settingsOf(sample.body) ?? settingsOf(exampleOf(operation).body) ?? {};
   const path = operation?.method === 'POST' ? (operation.path ?? '') : '';
   const snippets: Snippet[] = [
     { kind: 'curl', text: curl(call, options.key) },
@@ -65,9 +66,9 @@ export function snippetsOf(options: SnippetOptions): Snippet[] {
     { kind: 'python', text: python(call, options.key) },
   ];
   if (path.endsWith('/v1/chat/completions')) {
-    snippets.push({ kind: 'openai', text: openai(call, options.key) });
+    snippets.push({ kind: 'openai', text: openai(call, settings, options.key) });
   }
-  if (path.endsWith('/v1/messages')) snippets.push({ kind: 'anthropic', text: anthropic(call, options.key) });
+  if (path.endsWith('/v1/messages')) snippets.push({ kind: 'anthropic', text: anthropic(call, settings, options.key) });
   return [...snippets, { kind: 'agent', text: `${gatewayServer(options)}\n\n${mcpCall(options, sample)}` }];
 }
 
@@ -118,7 +119,10 @@ const CUT = '…';
 
 function sampleBody(operation: Operation): Json | undefined {
   const body = bodyOf(operation);
-  if (body === undefined) return undefined;
+  return body === undefined ? undefined : shortened(body);
+}
+
+export function shortened(body: Json): Json {
   const isShort = JSON.stringify(body).length <= MAX_BODY && JSON.stringify(body, null, 2).length <= MAX_INDENTED_BODY;
   return isShort ? body : cut(body, 0);
 }
@@ -234,7 +238,13 @@ const sdkHeaders = (maxAmount: string | null): string =>
 
 const scriptKey = (key: string | null): string => (key === null ? 'process.env.TOLLGATE_KEY' : scriptLiteral(key));
 
-function openai({ url, body, maxAmount }: Call, key: string | null): string {
+/** What an SDK sends. Null: no object, such as JSON that is typed in half. */
+function settingsOf(body: Sample['body']): Json | null {
+  const value = typeof body?.value === 'string' ? parsed(body.value) : body?.value;
+  return typeof value === 'object' ? (value as Json) : null;
+}
+
+function openai({ url, maxAmount }: Call, settings: Json, key: string | null): string {
   return `import OpenAI from 'openai';
 
 const client = new OpenAI({
@@ -242,11 +252,11 @@ const client = new OpenAI({
   apiKey: ${scriptKey(key)},
   maxRetries: 0,${sdkHeaders(maxAmount)}
 });
-const completion = await client.chat.completions.create(${scriptLiteral(body?.value ?? {})});
+const completion = await client.chat.completions.create(${scriptLiteral(settings)});
 console.log(completion.choices[0].message.content);`;
 }
 
-function anthropic({ url, body, maxAmount }: Call, key: string | null): string {
+function anthropic({ url, maxAmount }: Call, settings: Json, key: string | null): string {
   return `import Anthropic from '@anthropic-ai/sdk';
 
 const client = new Anthropic({
@@ -254,7 +264,7 @@ const client = new Anthropic({
   apiKey: ${scriptKey(key)},
   maxRetries: 0,${sdkHeaders(maxAmount)}
 });
-const message = await client.messages.create(${scriptLiteral(body?.value ?? {})});
+const message = await client.messages.create(${scriptLiteral(settings)});
 console.log(message.content);`;
 }
 
@@ -279,13 +289,27 @@ function mcpCall({ service, operation }: SnippetOptions, { method, path, query, 
     service_id: service.id,
     method,
     path,
-    ...(query.length === 0 ? {} : { query: Object.fromEntries(query.map(({ name, value }) => [name, value])) }),
+    ...(query.length === 0 ? {} : { query: listed(query) }),
     ...(body === null ? {} : { body: body.value }),
+    ...(body === null || (typeof body.value !== 'string' && body.mediaType === 'application/json')
+      ? {}
+      : { content_type: body.mediaType }),
     ...(own.length === 0 ? {} : { headers: Object.fromEntries(own.map(({ name, value }) => [name, value])) }),
     ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey.value }),
     max_amount: mostOf(operation ?? service),
   };
   return `call_service ${JSON.stringify(given, null, 2)}`;
+}
+
+/** Of a name that occurs more than once, all values. */
+function listed(pairs: readonly Pair[]): Record<string, string | string[]> {
+  const names = new Set(pairs.map(({ name }) => name));
+  return Object.fromEntries(
+    Array.from(names, (name) => {
+      const values = pairs.filter((pair) => pair.name === name).map(({ value }) => value);
+      return [name, values.length === 1 ? (values[0] as string) : values];
+    }),
+  );
 }
 
 const mcpConfiguration = (name: string, url: string, key: string | null): string =>

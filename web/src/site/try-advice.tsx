@@ -6,8 +6,8 @@ import { Button, Note } from '../design/index.ts';
 import { ago, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { webAddress } from '../web-address.ts';
+import { parsed } from './service-quote.ts';
 import { objectOf } from './service-request.ts';
-import { parsed } from './try-form.ts';
 
 /** Calls again. @param most  what it may cost, in US dollars; absent: as the form says */
 export type Retry = (most?: number) => void;

@@ -2,8 +2,9 @@ import type { Schemas } from '../api/client.ts';
 import { Button } from '../design/index.ts';
 import { Select, TextArea, TextInput } from '../design/service.ts';
 import { useI18n } from '../i18n/i18n.tsx';
+import { parsed } from './service-quote.ts';
 import { type Operation, parametersOf, pathNames, REST } from './service-request.ts';
-import { mcpHello, mcpMessage, parsed, TAKES_BODY, type TryForm, targetOf } from './try-form.ts';
+import { mcpHello, mcpMessage, TAKES_BODY, type TryForm, targetOf } from './try-form.ts';
 import { Pairs } from './try-pairs.tsx';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;

@@ -3,7 +3,7 @@
 import type { components } from '../api/schema.d.ts';
 import type { CallRequest } from '../calls/send.ts';
 import { type Cost, isByUse, mostOf } from '../cost.ts';
-import { type Json, jsonText, wellFormed } from './service-quote.ts';
+import { type Json, jsonText, parsed, wellFormed } from './service-quote.ts';
 import {
   bodyOf,
   hasDotSegment,
@@ -16,7 +16,7 @@ import {
   pathOf,
   queryOf,
 } from './service-request.ts';
-import type { Sample } from './service-snippets.ts';
+import { type Sample, shortened } from './service-snippets.ts';
 
 type Service = components['schemas']['CallableService'];
 
@@ -128,7 +128,7 @@ export function requestOf(
       : {}),
     ...(mcpSession === null ? {} : { 'Mcp-Session-Id': mcpSession }),
   };
-  for (const { name, value } of form.headers) if (name.trim() !== '') headers[name.trim()] = value.trim();
+  Object.assign(headers, headersOf(form));
   for (const [name, value] of given) headers[name] = value.trim();
   if (given.length > 0) headers['X-ACF-Forward'] = given.map(([name]) => name).join(', ');
   const { method, body } = form;
@@ -148,18 +148,30 @@ export function sampleOf(form: TryForm): Sample {
   );
   const query = [typed === '' ? '' : sendableQuery(typed), queryOf(pairs)].filter((part) => part !== '').join('&');
   const path = pathOf(template, form.values);
-  const isType = ({ name }: Pair): boolean => name.trim().toLowerCase() === 'content-type';
-  const mediaType = form.headers.find(isType)?.value.trim() ?? '';
-  const value = /\bjson\b/i.test(mediaType) ? (parsed(form.body) ?? form.body) : form.body;
+  const headers = Object.entries(headersOf(form)).map(([name, value]) => ({ name, value }));
+  const isType = ({ name }: Pair): boolean => name.toLowerCase() === 'content-type';
+  // The type that browsers send with a text.
+  const mediaType = headers.findLast(isType)?.value ?? 'text/plain;charset=UTF-8';
   return {
     method: form.method,
     path,
     query: [...Array.from(new URLSearchParams(typed), ([name, value]) => ({ name, value })), ...pairs],
     target: path + (query === '' ? '' : `?${query}`),
-    headers: form.headers.filter((pair) => pair.name.trim() !== '' && !isType(pair)),
-    // The type that browsers send with a text.
-    body: hasBody(form) ? { value: value as Json, mediaType: mediaType || 'text/plain;charset=UTF-8' } : null,
+    headers: headers.filter((pair) => !isType(pair)),
+    body: hasBody(form) ? { value: shortened(bodyValue(form.body)), mediaType } : null,
   };
+}
+
+const headersOf = (form: TryForm): Record<string, string> =>
+  Object.fromEntries(
+    form.headers.map(({ name, value }) => [name.trim(), value.trim()] as const).filter(([name]) => name !== ''),
+  );
+
+/** An object or a list, if its text is as programs would write it; otherwise the text. A long number would lose digits. */
+function bodyValue(text: string): Json {
+  const value = parsed(text);
+  const isSame = text === JSON.stringify(value) || text === JSON.stringify(value, null, 2);
+  return isSame && typeof value === 'object' && value !== null ? (value as Json) : text;
 }
 
 const hasBody = ({ method, body }: TryForm): boolean => TAKES_BODY.test(method) && body !== '';
@@ -195,13 +207,4 @@ function faultOf(form: TryForm): { fault: Fault; name: string } | null {
     ([name, value]) => NOT_IN_BROWSERS.test(name) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value.trim()),
   );
   return unsendable === undefined ? null : { fault: 'browserHeader', name: unsendable[0] };
-}
-
-/** Undefined if the text is not JSON. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

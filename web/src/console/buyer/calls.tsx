@@ -12,6 +12,7 @@ import { RANGE_FILTERS } from '../shared/days.ts';
 import { shortId } from '../shared/ids.tsx';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
+import { WhenKnown } from '../shared/when-known.tsx';
 import { BudgetNote, useBudgets } from './budget-note.tsx';
 import { CallPage } from './call-page.tsx';
 import { RefusedNote } from './refused-note.tsx';
@@ -114,8 +115,7 @@ function CallList() {
   return (
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
-      {!isKnown && <SkeletonCard lines={9} />}
-      <div class="when-known" hidden={!isKnown}>
+      <WhenKnown isKnown={isKnown} waiting={<SkeletonCard lines={9} />}>
         <BudgetNote keys={budgets.data?.keys ?? []} />
         <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} isAlone />
         <ListPage<Call>
@@ -185,7 +185,7 @@ function CallList() {
             },
           ]}
         />
-      </div>
+      </WhenKnown>
     </>
   );
 }

@@ -9,6 +9,7 @@ import { lastDays, RANGE_FILTERS, timedRows } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { causeText, outcomeOf } from '../shared/outcome.ts';
 import { keptOf } from '../shared/refunds/shares.ts';
+import { WhenKnown } from '../shared/when-known.tsx';
 import { BlockButton, BlockedBuyers, shortOf } from './blocked-buyers.tsx';
 import type { TabProps } from './service-frame.tsx';
 import { EN, usd } from './service-words.tsx';
@@ -22,8 +23,8 @@ const FILTERS: readonly Filter[] = [
     label: 'Outcome',
     options: [
       ['', 'All calls'],
-      ['failed', 'Failed or given back'],
-      ['completed', 'Charged or free'],
+      ['failed', 'Failed or given back whole'],
+      ['completed', 'Charged, free or given back'],
     ],
   },
   ...RANGE_FILTERS,
@@ -38,88 +39,83 @@ export function CallsTab({ service, show }: TabProps) {
   // The list is asked for meanwhile, and shown below the figures: it must not move when they come.
   const isKnown = isRemoved || stats.data !== null || stats.failure !== null;
   return (
-    <>
-      {!isKnown && <FiguresWaiting />}
-      <div class="when-known" hidden={!isKnown}>
-        {stats.data !== null && <CallsByDay stats={stats.data} />}
-        {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
-        {blocked.length > 0 && <BlockedBuyers service={service} show={show} />}
-        <ListPage<Call>
-          caption={`Calls of ${service.name}`}
-          filters={FILTERS}
-          file={{
-            name: `calls-${service.id}`,
-            ask: (query) =>
-              api.value.GET('/api/v1/services/{id}/calls', {
-                params: { path, query },
-                headers: { Accept: 'text/csv' },
-                parseAs: 'blob',
-              }),
-          }}
-          keyOf={({ usage_id: id }) => id}
-          ask={async (query, signal) => {
-            const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
-            const page = await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked));
-            return { rows: page.records, next: page.next_cursor, since: page.records_since };
-          }}
-          columns={[
-            {
-              title: 'When',
-              cell: ({ created_at: at, usage_id: id }) => (
-                <a href={`/console/calls/${id}`}>
-                  <When at={at} />
-                </a>
-              ),
-            },
-            {
-              title: 'Call',
-              cell: ({ method, path: called }) => (
-                <code class="wide-cell">
-                  {method} {called}
-                </code>
-              ),
-            },
-            { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
-            { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
-            {
-              title: 'You earn',
-              amount: (call) => earnedOf(call),
-              cell: (call, text) =>
-                call.free_tier ? (
-                  <span class="faint">Free call</span>
-                ) : (
-                  <span class="amount-lines">
-                    <ByUse call={call} text={text} charged={call.amount} />
-                    {call.refunded !== undefined && (
-                      <span class="faint small">{usd(call.refunded)} of the price given back</span>
-                    )}
-                  </span>
-                ),
-            },
-            {
-              title: 'Buyer',
-              cell: ({ buyer }) => (
-                <span class="row">
-                  <code title={buyer}>{shortOf(buyer)}</code>
-                  {!isRemoved && !blocked.includes(buyer) && (
-                    <BlockButton buyer={buyer} service={service} show={show} />
+    <WhenKnown isKnown={isKnown} waiting={<FiguresWaiting />}>
+      {stats.data !== null && <CallsByDay stats={stats.data} />}
+      {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
+      {blocked.length > 0 && <BlockedBuyers service={service} show={show} />}
+      <ListPage<Call>
+        caption={`Calls of ${service.name}`}
+        filters={FILTERS}
+        file={{
+          name: `calls-${service.id}`,
+          ask: (query) =>
+            api.value.GET('/api/v1/services/{id}/calls', {
+              params: { path, query },
+              headers: { Accept: 'text/csv' },
+              parseAs: 'blob',
+            }),
+        }}
+        keyOf={({ usage_id: id }) => id}
+        ask={async (query, signal) => {
+          const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
+          const page = await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked));
+          return { rows: page.records, next: page.next_cursor, since: page.records_since };
+        }}
+        columns={[
+          {
+            title: 'When',
+            cell: ({ created_at: at, usage_id: id }) => (
+              <a href={`/console/calls/${id}`}>
+                <When at={at} />
+              </a>
+            ),
+          },
+          {
+            title: 'Call',
+            cell: ({ method, path: called }) => (
+              <code class="wide-cell">
+                {method} {called}
+              </code>
+            ),
+          },
+          { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
+          { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
+          {
+            title: 'You earn',
+            amount: (call) => earnedOf(call),
+            cell: (call, text) =>
+              call.free_tier ? (
+                <span class="faint">Free call</span>
+              ) : (
+                <span class="amount-lines">
+                  <ByUse call={call} text={text} charged={call.amount} />
+                  {call.refunded !== undefined && (
+                    <span class="faint small">{usd(call.refunded)} of the price given back</span>
                   )}
-                  {blocked.includes(buyer) && <Badge tone="warn">Blocked</Badge>}
                 </span>
               ),
-            },
-          ]}
-          empty={
-            <Empty
-              title="No calls yet"
-              action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
-            >
-              Calls of buyers are listed here within a second. Your own test calls are not.
-            </Empty>
-          }
-        />
-      </div>
-    </>
+          },
+          {
+            title: 'Buyer',
+            cell: ({ buyer }) => (
+              <span class="row">
+                <code title={buyer}>{shortOf(buyer)}</code>
+                {!isRemoved && !blocked.includes(buyer) && <BlockButton buyer={buyer} service={service} show={show} />}
+                {blocked.includes(buyer) && <Badge tone="warn">Blocked</Badge>}
+              </span>
+            ),
+          },
+        ]}
+        empty={
+          <Empty
+            title="No calls yet"
+            action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
+          >
+            Calls of buyers are listed here within a second. Your own test calls are not.
+          </Empty>
+        }
+      />
+    </WhenKnown>
   );
 }
 

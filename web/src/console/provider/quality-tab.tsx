@@ -23,8 +23,7 @@ export function QualityTab({ service }: TabProps) {
       {data.quality_inputs === null || data.quality_inputs.evidence === 0 ? (
         <Card>
           <Empty title="Quality 50: nothing is known yet">
-            Every service begins in the middle. A minute after the first calls of buyers that count, the number follows
-            them.
+            Every service begins in the middle. A minute after the first calls that count, the number follows them.
           </Empty>
         </Card>
       ) : (

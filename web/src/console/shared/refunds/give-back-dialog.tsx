@@ -53,6 +53,7 @@ export function GiveBackDialog({
   const change = (changes: Partial<typeof draft>): void => {
     setDraft({ ...draft, ...changes });
     setBefore(null);
+    setFailure(null);
   };
   const send = async (): Promise<void> => {
     setIsTried(true);
@@ -116,7 +117,9 @@ export function GiveBackDialog({
           hint={`${usd(left)} of ${usd(call.amount)} can be given back. A part of it is possible, too.`}
           onInput={(event) => change({ amount: event.currentTarget.value })}
         />
-        {value !== null && <Shares call={call} given={value} giver={giver} isRefused={failure !== null} />}
+        {value !== null && (
+          <Shares call={call} given={value} giver={giver} isRefused={failure !== null && !isUnknown(failure)} />
+        )}
         <TextInput
           label="Reason"
           maxLength={500}

@@ -37,7 +37,7 @@ const REFUND_DAYS = 90;
 
 const isTooOld = (call: Call): boolean => Date.now() - Date.parse(call.created_at) > REFUND_DAYS * 86_400_000;
 
-/** Whom a buyer can ask who did not get what a call was charged for. */
+/** Tells a buyer whom to ask when a charged call was not what they paid for. */
 export function AskToGiveBack({ call }: { readonly call: Call }) {
   if (leftOf(call) === 0 || isTooOld(call)) return null;
   return (
