@@ -127,7 +127,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
       // Cached under no address: callers who invent ids must not fill the memory with copies of it.
       const where = { url: lang === undefined ? '/' : `/?lang=${language}`, origin: '' };
-      return sendPage(pages, request, { ...where, page: 'not-found', language, data: {} }, 404);
+      return sendPage(pages, request, { ...where, page: 'not-found', language, data: operator }, 404);
     }
   };
 

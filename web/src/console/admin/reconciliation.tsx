@@ -45,7 +45,7 @@ export default function ReconciliationPage() {
     <>
       <PageHead
         title="Reconciliation"
-        lead="Compares the wallets in Redis with the balances in Postgres: a minute after the last comparison, and whenever you ask."
+        lead="Compares the wallets in Redis with the balances in Postgres: every minute or so while money moves, every ten otherwise, and whenever you ask."
         actions={
           <Button kind="primary" busy={progress !== null} onClick={() => void run()}>
             Compare now
