@@ -540,7 +540,7 @@ describe('the console of a buyer', () => {
     const listed = page.waitForResponse(/usage\?.*limit=50/);
     await page.getByRole('link', { name: 'Calls', exact: true }).click();
     await (await listed).finished();
-    const row = page.getByRole('row', { name: /GET \/paid/ });
+    const row = page.locator('tbody tr', { hasText: 'GET /paid' });
     await row.waitFor({ state: 'attached' });
     expect(await row.isVisible()).toBe(false);
     await page.clock.fastForward(10_000);
