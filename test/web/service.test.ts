@@ -247,7 +247,7 @@ describe('the page of a service in a browser', () => {
     await page.getByRole('button', { name: 'Call up to $0.05' }).click();
     await answer(visit).getByText('of at most $0.05').waitFor();
     expect(await answer(visit).textContent()).toMatch(/Paid\$0\.0123of at most \$0\.05Left\$0\.9777/);
-    expect(await page.locator('.service-price').locator('xpath=../..').textContent()).toContain(
+    expect(await page.locator('.stat', { has: page.locator('.service-price') }).textContent()).toContain(
       'Operations cost $0.01 to $0.05',
     );
     await visit.shot('service-by-use');
