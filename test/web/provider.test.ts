@@ -334,7 +334,10 @@ describe('a provider in a browser', () => {
     const buffer = Buffer.from(`# Weather\n${JSON.stringify(DOCUMENT)}`);
     const file = { name: 'openapi.yaml', mimeType: 'application/yaml', buffer };
     await dialog.getByLabel('File').setInputFiles(file);
-    await dialog.getByRole('button', { name: 'Preview' }).press('Enter');
+    // Once the file has been read.
+    const preview = dialog.getByRole('button', { name: 'Preview', disabled: false });
+    await preview.waitFor();
+    await preview.press('Enter');
     await dialog.getByText('2 operations').waitFor();
     // Whoever presses Enter once more has not seen it yet.
     await expect.poll(() => visit.focused()).toContain('2 operations');
