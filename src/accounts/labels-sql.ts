@@ -12,10 +12,12 @@ export async function selectLabels(sql: Sql, accountIds: readonly string[]): Pro
   return new Map(rows.map(({ id, label }) => [id, label]));
 }
 
-/** The names of the services on a page of a list. */
+/** The names of the services on a page of a list. Of a closed account's services only records of calls show the name. */
 export async function selectNames(sql: Sql, serviceIds: readonly string[]): Promise<Labels> {
   const ids = [...new Set(serviceIds)];
   if (ids.length === 0) return new Map();
-  const rows = await sql<{ id: string; name: string }[]>`SELECT id, name FROM services WHERE id = ANY(${ids}::uuid[])`;
+  const rows = await sql<{ id: string; name: string }[]>`
+    SELECT s.id, s.name FROM services s JOIN accounts a ON a.id = s.provider_id AND a.status <> 'closed'
+    WHERE s.id = ANY(${ids}::uuid[])`;
   return new Map(rows.map(({ id, name }) => [id, name]));
 }

@@ -50,7 +50,7 @@ const ACT = record('Act', {
   subject_type: { type: 'string', enum: ['account', 'key', 'service', 'call', 'reconciliation'] },
   subject_id: TEXT,
   subject_owner_id: { ...orNull(TEXT), description: 'The label of the account, or of the one whose key it is' },
-  subject_name: { ...orNull(TEXT), description: 'The name of the service' },
+  subject_name: { ...orNull(TEXT), description: 'The name of the service, until its account is closed' },
   before: STATE,
   after: STATE,
   outcome: {

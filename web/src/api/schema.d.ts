@@ -1140,7 +1140,7 @@ export interface components {
             subject_id: string;
             /** @description The label of the account, or of the one whose key it is */
             subject_owner_id: string | null;
-            /** @description The name of the service */
+            /** @description The name of the service, until its account is closed */
             subject_name: string | null;
             /** @description What changed, never with a secret. Where money was moved, also the balance */
             before: {

@@ -159,7 +159,7 @@ function Figures({
       amounts.reduce((micros, usd) => micros + Math.round(usd * 1e6), 0) / 1e6;
     const back = sum(within.map(({ refunded = 0 }) => refunded));
     // One line: a second one would move what is below.
-    const told = back === 0 ? hint : `${money(back, language)} given back`;
+    const told = back === 0 ? hint : `${money(back, language)} of it given back`;
     return { value: money(sum(within.map((day) => day.spent)), language), hint: told };
   };
   const held = balance?.held ?? 0;
