@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { claimOf } from '../../src/replay/idempotency-key.ts';
 import type { Row } from './books.ts';
 import type { Told } from './callers.ts';
+import type { Asked } from './notebook.ts';
+import { checkPairs } from './pairs.ts';
 import { type Evidence, judgeRepeats, type Kept } from './repeats.ts';
 
 const row = (usageId: string, more: Partial<Row> = {}): Row =>
@@ -117,5 +119,25 @@ describe('the check of repeated calls finds', () => {
     expect(faults({ told: [first, refused('x', 'answer_not_kept')], mayLoseAnswers: true })).toBe(0);
     expect(faults({ told: [first, refused('x', 'call_in_progress')] })).toBe(0);
     expect(faults({ told: [{ ...first, idempotencyKey: null }, refused('x', 'call_in_progress')] })).toBe(1);
+  });
+});
+
+describe('the check of pairs', () => {
+  const pair = (one: Told, other: Told, ...rows: readonly Row[]): number => {
+    const asked = { key: { key_id: 'acf_key' }, wish: { path: '/fast/key-1' } } as Asked;
+    return checkPairs([{ asked, answers: [one, other] }], rows).length;
+  };
+  const abandoned = row('second', { outcome: 'abandoned', amountMicros: 0 });
+
+  it('lets a caller keep the answer of a gateway that was killed just after it, and charges the other', () => {
+    expect(pair(first, replay(), row('first'))).toBe(0);
+    expect(pair(first, told('second'), row('first'), abandoned)).toBe(0);
+  });
+
+  it('finds two charges, none, an answer of a call that was not charged, and a kept answer of an abandoned call', () => {
+    expect(pair(first, told('second'), row('first'), row('second'))).toBe(1);
+    expect(pair(first, told('second'), abandoned)).toBe(1);
+    expect(pair(first, told('second'), row('first'))).toBe(1);
+    expect(pair(first, told('third', { usageId: 'second', isReplayed: true }), row('first'), abandoned)).toBe(1);
   });
 });
