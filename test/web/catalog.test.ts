@@ -130,7 +130,7 @@ describe('the catalog in a browser', () => {
     expect(await searchbox(visit).inputValue()).toBe('thirty lang');
     await page.keyboard.press('Escape');
     await page.waitForURL((url) => url.search === '');
-    expect(await searchbox(visit).inputValue()).toBe('');
+    await expect.poll(() => searchbox(visit).inputValue()).toBe('');
     await page.keyboard.press('Escape');
     expect(await page.evaluate('document.activeElement.tagName')).toBe('BODY');
     expect(visit.complaints).toEqual([]);
