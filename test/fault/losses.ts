@@ -28,7 +28,7 @@ type Span = {
  */
 export const ON_ITS_WAY_MS = 100;
 /** From the end of a response to its settlement in Redis: up to 20 ms of waiting, and a trip. */
-const SETTLING_MS = 300;
+export const SETTLING_MS = 300;
 
 export class Losses {
   readonly #windows: Window[] = [];

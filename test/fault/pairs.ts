@@ -12,7 +12,7 @@ import { type Outcome, openScene, runCourse, type Scene } from './course.ts';
 import { Daemon } from './daemon.ts';
 import { FaultProxy } from './fault-proxy.ts';
 import { expire, sweepDead } from './leases.ts';
-import { Losses } from './losses.ts';
+import { Losses, SETTLING_MS } from './losses.ts';
 import type { Buyer, Market } from './market.ts';
 import { type Asked, Notebook } from './notebook.ts';
 import type { Plan } from './plan.ts';
@@ -47,6 +47,9 @@ type PairFault = (typeof FAULTS)[number];
 /** What a pair was told in the end. */
 type Pair = { readonly asked: Asked; readonly answers: readonly [Told, Told] };
 
+/** When a gateway was killed: in between. */
+type Kill = { readonly fromMs: number; readonly toMs: number };
+
 export type PairsOutcome = Outcome & { readonly pairs: readonly Pair[]; readonly faultsMade: readonly PairFault[] };
 
 export async function runPairs(stack: Stack, market: Market, count: number, seed: number): Promise<PairsOutcome> {
@@ -58,6 +61,7 @@ export async function runPairs(stack: Stack, market: Market, count: number, seed
   await stack.stores.sql`UPDATE api_keys SET rate_limit = ${RATE_LIMIT} WHERE key_id = ANY(${ids})`;
   const pairs: Pair[] = [];
   const faultsMade: PairFault[] = [];
+  const kills: Kill[] = [];
   const run = async (): Promise<Told[]> => {
     const callers = callersOf(scene, second);
     for (let from = 0; from < count; from += AT_ONCE) {
@@ -66,7 +70,7 @@ export async function runPairs(stack: Stack, market: Market, count: number, seed
       const asked = Array.from({ length: Math.min(AT_ONCE, count - from) }, (_, i) => ask(scene, random, from + i));
       const [answered] = await Promise.all([
         Promise.all(asked.map((one, i) => answersOf(callers[i] as TwoCallers, one))),
-        sleep(random.int(0, 60)).then(() => inflict(stack, second, fault, random)),
+        sleep(random.int(0, 60)).then(() => inflict(stack, second, fault, random, kills)),
       ]);
       pairs.push(...answered);
     }
@@ -81,7 +85,7 @@ export async function runPairs(stack: Stack, market: Market, count: number, seed
       end: () => endSchedule(scene),
       judge: (evidence) => judgeSchedule(scene, evidence),
     });
-    return { ...outcome, faults: [...outcome.faults, ...checkPairs(pairs, outcome.rows)], pairs, faultsMade };
+    return { ...outcome, faults: [...outcome.faults, ...checkPairs(pairs, outcome.rows, kills)], pairs, faultsMade };
   } finally {
     await second.stop();
   }
@@ -137,7 +141,14 @@ const untilTold = (caller: Caller, asked: Asked): Promise<Told> =>
     return null;
   }, ANSWERED_WITHIN_MS);
 
-async function inflict(stack: Stack, second: SecondGateway, fault: PairFault, random: Random): Promise<void> {
+async function inflict(
+  stack: Stack,
+  second: SecondGateway,
+  fault: PairFault,
+  random: Random,
+  kills: Kill[],
+): Promise<void> {
+  const fromMs = Date.now();
   const toCallers = [stack.link('caller-gateway'), second.toCallers];
   const toRedis = [stack.link('gateway-redis'), second.toRedis];
   switch (fault) {
@@ -146,6 +157,7 @@ async function inflict(stack: Stack, second: SecondGateway, fault: PairFault, ra
     case 'second gateway killed': {
       const { instance } = second;
       await second.daemon.kill();
+      kills.push({ fromMs, toMs: Date.now() });
       await second.daemon.ensure();
       await expire(stack, instance);
       return;
@@ -154,6 +166,7 @@ async function inflict(stack: Stack, second: SecondGateway, fault: PairFault, ra
       const { pid } = random.pick(stack.workers()) as Worker;
       process.kill(pid, 'SIGKILL');
       await until(() => stack.ended().some((worker) => worker.pid === pid));
+      kills.push({ fromMs, toMs: Date.now() });
       await sweepDead(stack);
       return;
     }
@@ -181,8 +194,12 @@ async function inflict(stack: Stack, second: SecondGateway, fault: PairFault, ra
  * Both callers of a pair have the answer to one call, and that call alone was charged. A gateway that is killed just after it has answered
  * leaves the call abandoned, so nothing is charged for that answer (docs/guarantees.md); it is kept for nobody else.
  */
-export function checkPairs(pairs: readonly Pair[], rows: readonly Row[]): string[] {
+export function checkPairs(pairs: readonly Pair[], rows: readonly Row[], kills: readonly Kill[]): string[] {
   const abandoned = new Set(rows.filter(({ outcome }) => outcome === 'abandoned').map(({ usageId }) => usageId));
+  const wasKilledAfter = ({ usageId, isReplayed, endMs }: Told): boolean =>
+    !isReplayed &&
+    abandoned.has(usageId ?? '') &&
+    kills.some(({ fromMs, toMs }) => endMs <= toMs && endMs >= fromMs - SETTLING_MS);
   return pairs.flatMap(({ asked, answers }) => {
     const name = idempotencyKeyOf(asked.wish.path);
     const charged = rows.filter(
@@ -191,10 +208,7 @@ export function checkPairs(pairs: readonly Pair[], rows: readonly Row[]): string
     );
     const isRight =
       charged.length === 1 &&
-      answers.every(
-        ({ usageId, isReplayed }) =>
-          usageId === null || usageId === charged[0]?.usageId || (abandoned.has(usageId) && !isReplayed),
-      );
+      answers.every((told) => told.usageId === null || told.usageId === charged[0]?.usageId || wasKilledAfter(told));
     return isRight ? [] : [`a pair was charged ${charged.length} times: ${JSON.stringify({ charged, answers })}`];
   });
 }

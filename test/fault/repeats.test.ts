@@ -125,19 +125,22 @@ describe('the check of repeated calls finds', () => {
 describe('the check of pairs', () => {
   const pair = (one: Told, other: Told, ...rows: readonly Row[]): number => {
     const asked = { key: { key_id: 'acf_key' }, wish: { path: '/fast/key-1' } } as Asked;
-    return checkPairs([{ asked, answers: [one, other] }], rows).length;
+    return checkPairs([{ asked, answers: [one, other] }], rows, [{ fromMs: 1_000, toMs: 1_020 }]).length;
   };
+  const late = { endMs: 990 };
   const abandoned = row('second', { outcome: 'abandoned', amountMicros: 0 });
 
   it('lets a caller keep the answer of a gateway that was killed just after it, and charges the other', () => {
     expect(pair(first, replay(), row('first'))).toBe(0);
-    expect(pair(first, told('second'), row('first'), abandoned)).toBe(0);
+    expect(pair(first, told('second', late), row('first'), abandoned)).toBe(0);
   });
 
-  it('finds two charges, none, an answer of a call that was not charged, and a kept answer of an abandoned call', () => {
+  it('finds two charges, none, an answer for nothing long before a kill or after it, and a kept one', () => {
     expect(pair(first, told('second'), row('first'), row('second'))).toBe(1);
-    expect(pair(first, told('second'), abandoned)).toBe(1);
-    expect(pair(first, told('second'), row('first'))).toBe(1);
-    expect(pair(first, told('third', { usageId: 'second', isReplayed: true }), row('first'), abandoned)).toBe(1);
+    expect(pair(first, told('second', late), abandoned)).toBe(1);
+    expect(pair(first, told('second', late), row('first'))).toBe(1);
+    for (const endMs of [600, 1_021]) expect(pair(first, told('second', { endMs }), row('first'), abandoned)).toBe(1);
+    const kept = told('third', { usageId: 'second', isReplayed: true, ...late });
+    expect(pair(first, kept, row('first'), abandoned)).toBe(1);
   });
 });
