@@ -345,7 +345,7 @@ describe('the console of a buyer', () => {
     await page.getByRole('dialog').waitFor();
     // A second Enter makes no key: nothing has been filled in yet.
     await page.keyboard.press('Enter');
-    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    await visit.drawn();
     const make = page.getByRole('button', { name: 'Make the key' });
     expect([await make.count(), await page.locator('dialog [aria-busy="true"]').count()]).toEqual([1, 0]);
     expect(await visit.findings()).toEqual([]);

@@ -290,7 +290,7 @@ describe('while something is loading', () => {
           await next.continue();
           await (await next.request().response())?.finished();
           answered++;
-          await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+          await visit.drawn();
           return false;
         });
         const shifts = await visit.shifts();

@@ -242,7 +242,7 @@ describe('a provider in a browser', () => {
     await page.getByRole('button', { name: 'Pause' }).waitFor();
     await page.keyboard.down('Enter');
     await page.keyboard.up('Enter');
-    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    await visit.drawn();
     expect(await page.getByRole('dialog').count()).toBe(0);
     expect(await isFound()).toBe(true);
 

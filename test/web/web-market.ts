@@ -201,6 +201,11 @@ export class Visit {
     })`) as Promise<string[]>;
   }
 
+  /** Once what was done so far is on the screen. */
+  async drawn(): Promise<void> {
+    await this.page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+  }
+
   /** What the keyboard is on: `h1 Calls`. */
   focused(): Promise<string> {
     const now = '[document.activeElement].map((one) => one.localName + " " + one.textContent)[0]';

@@ -10,13 +10,8 @@ let before: readonly HTMLElement[] = [];
 
 const isThere = (one: Element): boolean => one.isConnected && !one.matches(':disabled');
 
-/**
- * A button may vanish, or be disabled, because it was pressed. The browser would then leave the focus to nobody, and throw a screen reader to the top
- * of the page. This puts it on what comes before, so that a Tab goes on from there.
- */
-export function keepFocus(): void {
-  const page = document.body;
-  // A held Enter would press what its first press has brought.
+/** A held Enter presses once: it would go on to press what its first press has brought, or call again at each answer. */
+export function pressOnce(): void {
   addEventListener(
     'keydown',
     (event) => {
@@ -25,6 +20,14 @@ export function keepFocus(): void {
     },
     true,
   );
+}
+
+/**
+ * A button may vanish, or be disabled, because it was pressed. The browser would then leave the focus to nobody, and throw a screen reader to the top
+ * of the page. This puts it on what comes before, so that a Tab goes on from there.
+ */
+export function keepFocus(): void {
+  const page = document.body;
   addEventListener('focusin', ({ target }) => {
     last = target as Element;
     const all = [...page.querySelectorAll<HTMLElement>(FOCUSABLE)];

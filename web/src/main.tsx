@@ -8,7 +8,7 @@ import { App, preloadPage, ServicePage } from './app.tsx';
 import { makeI18n } from './i18n/i18n.tsx';
 import { LANGUAGES, type Language } from './i18n/languages.ts';
 import { loadMessages } from './i18n/load.ts';
-import { keepFocus } from './lost-focus.ts';
+import { keepFocus, pressOnce } from './lost-focus.ts';
 import { preloadOnIntent } from './preload.ts';
 import { reloadWhenReplaced } from './replaced.ts';
 import { resume } from './session.ts';
@@ -40,4 +40,5 @@ async function start(): Promise<void> {
 reloadWhenReplaced();
 preloadOnIntent(preloadPage);
 keepFocus();
+pressOnce();
 void start().finally(() => delete document.documentElement.dataset.known);
